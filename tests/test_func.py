@@ -606,15 +606,17 @@ AT_LEVELS = programs("""
     torch.linspace(x[0].float(), 2 * x[1].float(), 3); torch.logspace(*x.float(), 2); torch.isclose(x, x[:1], 0.5)
     F.batch_norm(i, i[0, 0] * 0, i[1, 0].clone(), training=True); F.batch_norm(i, ones, ones, training=True)
     F.instance_norm(i, ones, ones); x @ i[0, :2, :2]; i[0, 0] @ ones.diag(); ones.diag().__rmatmul__(i[0, 0])
-    torch.bincount(k, minlength=2); torch.argwhere(x); x[k]; i[k, 0]; i[:, k]; i[k[0], k[1]]; i.index_put((k, k), x[0])
-    i.index_put((k,), x[0], accumulate=True); torch.rand(2) * x; torch.randint(9, (2,)) + x; torch.randperm(4) + x[0]
-    torch.rand_like(x); torch.normal(x, 1.0); torch.multinomial(x, 2); torch.poisson(x); torch._standard_gamma(x)
-    x.clone().normal_(); x.clone().bernoulli_(x); x.bernoulli(); F.dropout(x, 0.4); F.alpha_dropout(x, 0.4, True)
-    F.dropout2d(i, 0.4); F.gumbel_softmax(x); F.gumbel_softmax(x, hard=True); F.gumbel_softmax(i, 0.5, True, dim=0)
-    F.fractional_max_pool2d(i, 2, 2); F.fractional_max_pool2d(i[None], 2, (1, 2), return_indices=True)
-    F.fractional_max_pool3d(i[None], 1, 2); F.fractional_max_pool2d(torch.ones(1, 3, 3), 2, 2) * x
-    torch.nn.init.orthogonal_(i[0].clone()); torch.nn.init.sparse_(i[0].clone(), 0.5); d.Gamma(x, 1.0).sample()
-    d.Categorical(x).sample((2,))
+    torch.bincount(k, minlength=2); torch.argwhere(x); x[k]; i[k, 0]; i[:, k]; i[k[0], k[1]]; i[k[0], :, k]
+    i.index_put((k, k), x[0]); i.index_put((k,), x[0], accumulate=True); torch.rand(2) * x; torch.randint(9, (2,)) + x
+    torch.randperm(4) + x[0]; torch.rand_like(x); torch.normal(x, 1.0); torch.multinomial(x, 2); torch.poisson(x)
+    torch._standard_gamma(x); x.clone().normal_(); x.clone().bernoulli_(x); x.bernoulli(); F.dropout(x, 0.4)
+    F.dropout2d(i, 0.4); F.alpha_dropout(x, 0.4, True); F.gumbel_softmax(x); F.gumbel_softmax(x, hard=True)
+    F.gumbel_softmax(i, 0.5, True, dim=0); F.fractional_max_pool2d(i, 2, 2); F.fractional_max_pool3d(i[None], 1, 2)
+    F.fractional_max_pool2d(i[None], 2, (1, 2), return_indices=True)
+    F.fractional_max_pool2d(torch.ones(1, 3, 3), 2, 2) * x; torch.nn.init.orthogonal_(i[0].clone())
+    F.instance_norm(i[:, :2], i[0, 0, :2] * 0, i[1, 0, :2].clone()); F.embedding(k, i[0].clone(), max_norm=0.5)
+    torch.func.grad(lambda w: F.embedding(k, w, scale_grad_by_freq=True).sum())(x)
+    torch.nn.init.sparse_(i[0].clone(), 0.5); d.Gamma(x, 1.0).sample(); d.Categorical(x).sample((2,))
 """, {}, "x", "i", "k", "ones", F=lambda t: t.nn.functional, d=lambda t: t.distributions)  # fmt: skip
 
 

@@ -137,7 +137,6 @@ from tinytorch.compat.legacy import matrix_rank as matrix_rank
 from tinytorch.compat.legacy import solve as solve
 from tinytorch.compat.legacy import symeig as symeig
 from tinytorch.nn.functional.activation import celu as celu
-from tinytorch.nn.functional.activation import rrelu as rrelu
 from tinytorch.nn.functional.activation import selu as selu
 from tinytorch.nn.functional.activation import threshold as threshold
 from tinytorch.nn.functional.layers import bilinear as bilinear
@@ -241,7 +240,6 @@ from tinytorch.ops.linalg.matrices import cdist as cdist
 from tinytorch.ops.linalg.matrices import cholesky as cholesky
 from tinytorch.ops.linalg.matrices import cholesky_inverse as cholesky_inverse
 from tinytorch.ops.linalg.matrices import corrcoef as corrcoef
-from tinytorch.ops.linalg.matrices import cov as cov
 from tinytorch.ops.linalg.matrices import cross as cross
 from tinytorch.ops.linalg.matrices import cumulative_trapezoid as cumulative_trapezoid
 from tinytorch.ops.linalg.matrices import dist as dist
@@ -282,10 +280,8 @@ from tinytorch.ops.linalg.products import trace as trace
 from tinytorch.ops.linalg.products import vdot as vdot
 from tinytorch.ops.linalg.solve import matrix_exp as matrix_exp
 from tinytorch.ops.linalg.solve import matrix_power as matrix_power
-from tinytorch.ops.masks import argwhere as argwhere
 from tinytorch.ops.masks import masked_fill as masked_fill
 from tinytorch.ops.masks import masked_scatter as masked_scatter
-from tinytorch.ops.masks import nonzero_static as nonzero_static
 from tinytorch.ops.members import get_device as get_device
 from tinytorch.ops.members import is_distributed as is_distributed
 from tinytorch.ops.members import is_nonzero as is_nonzero
@@ -303,7 +299,6 @@ from tinytorch.ops.nn.conv import conv_tbc as conv_tbc
 from tinytorch.ops.nn.conv import convolution as convolution
 from tinytorch.ops.nn.ctc import ctc_loss as ctc_loss
 from tinytorch.ops.nn.embedding import embedding as embedding
-from tinytorch.ops.nn.embedding import embedding_bag as embedding_bag
 from tinytorch.ops.nn.embedding import embedding_renorm_ as embedding_renorm_
 from tinytorch.ops.nn.norm import batch_norm as batch_norm
 from tinytorch.ops.nn.norm import group_norm as group_norm
@@ -316,7 +311,6 @@ from tinytorch.ops.nn.pool import adaptive_max_pool1d as adaptive_max_pool1d
 from tinytorch.ops.nn.pool import avg_pool1d as avg_pool1d
 from tinytorch.ops.nn.pool import max_pool1d_with_indices as max_pool1d_with_indices
 from tinytorch.ops.nn.resample import affine_grid_generator as affine_grid_generator
-from tinytorch.ops.nn.resample import grid_sampler as grid_sampler
 from tinytorch.ops.nn.resample import grid_sampler_2d as grid_sampler_2d
 from tinytorch.ops.nn.resample import grid_sampler_3d as grid_sampler_3d
 from tinytorch.ops.nn.rnn import gru as gru
@@ -348,7 +342,6 @@ from tinytorch.ops.random import set_rng_state as set_rng_state
 from tinytorch.ops.rearrange import flip as flip
 from tinytorch.ops.rearrange import fliplr as fliplr
 from tinytorch.ops.rearrange import flipud as flipud
-from tinytorch.ops.rearrange import repeat_interleave as repeat_interleave
 from tinytorch.ops.rearrange import roll as roll
 from tinytorch.ops.rearrange import rot90 as rot90
 from tinytorch.ops.rearrange import tile as tile
@@ -364,7 +357,6 @@ from tinytorch.ops.rejection import _standard_gamma as _standard_gamma
 from tinytorch.ops.rejection import _standard_gamma_grad as _standard_gamma_grad
 from tinytorch.ops.rejection import binomial as binomial
 from tinytorch.ops.rejection import poisson as poisson
-from tinytorch.ops.scatter import index_reduce as index_reduce
 from tinytorch.ops.scatter import put as put
 from tinytorch.ops.scatter import scatter as scatter
 from tinytorch.ops.scatter import scatter_add as scatter_add
@@ -372,8 +364,6 @@ from tinytorch.ops.scatter import scatter_reduce as scatter_reduce
 from tinytorch.ops.scatter import take_along_dim as take_along_dim
 from tinytorch.ops.sequences import arange as arange
 from tinytorch.ops.sequences import eye as eye
-from tinytorch.ops.sequences import linspace as linspace
-from tinytorch.ops.sequences import logspace as logspace
 from tinytorch.ops.shape import adjoint as adjoint
 from tinytorch.ops.shape import as_strided as as_strided
 from tinytorch.ops.shape import broadcast_to as broadcast_to
@@ -405,25 +395,19 @@ from tinytorch.ops.shape import transpose as transpose
 from tinytorch.ops.shape import unflatten as unflatten
 from tinytorch.ops.shape import unsqueeze as unsqueeze
 from tinytorch.ops.sort import argsort as argsort
-from tinytorch.ops.sort import bincount as bincount
 from tinytorch.ops.sort import bucketize as bucketize
 from tinytorch.ops.sort import msort as msort
-from tinytorch.ops.sort import searchsorted as searchsorted
-from tinytorch.ops.sort import unravel_index as unravel_index
 from tinytorch.ops.special import clamp_max_ as clamp_max_
 from tinytorch.ops.special import clamp_min_ as clamp_min_
 from tinytorch.ops.special import heaviside as heaviside
 from tinytorch.ops.special import logcumsumexp as logcumsumexp
 from tinytorch.ops.special import mvlgamma as mvlgamma
 from tinytorch.ops.special import polygamma as polygamma
-from tinytorch.ops.statistics import segment_reduce as __segment_reduce
-_segment_reduce = __segment_reduce
 from tinytorch.ops.statistics import combinations as combinations
 from tinytorch.ops.statistics import diff as diff
 from tinytorch.ops.statistics import histc as histc
 from tinytorch.ops.statistics import nanquantile as nanquantile
 from tinytorch.ops.statistics import quantile as quantile
-from tinytorch.ops.statistics import segment_reduce as segment_reduce
 from tinytorch.ops.stft import istft as istft
 from tinytorch.ops.stft import stft as stft
 from tinytorch.ops.storage import BFloat16Storage as BFloat16Storage
@@ -573,6 +557,7 @@ def sym_not(a: Any) -> builtins.bool: """Return `not a`."""
 def sym_sqrt(a: Any) -> builtins.float: """Return the square root of a number."""
 def sym_sum(args: Any) -> Any: """Return the sum of numbers."""
 def celu_(input: Any, alpha: Any = ...) -> Tensor: """In-place version of `celu`."""
+def rrelu(input: Any, lower: Any = ..., upper: Any = ..., training: Any = ..., inplace: Any = ...) -> Tensor: """Return `input` where it is positive, else `a * input`; in place if `inplace`."""
 def rrelu_(input: Any, lower: Any = ..., upper: Any = ..., training: Any = ...) -> Tensor: """In-place version of `rrelu`."""
 def selu_(input: Any) -> Tensor: """In-place version of `selu`."""
 def threshold_(input: Any, threshold: Any, value: Any) -> Tensor: """In-place version of `threshold`."""
@@ -684,6 +669,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: Any = ..., *, axis: 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]: """Return the tensor split along its first dimension; see `tensor_split`."""
 def det(input: Any) -> Tensor: """Return the determinant of a square matrix, or of each matrix of a batch."""
 def cholesky_solve(input: Any, L: Any, upper: Any = ..., *, out: Any = ...) -> Tensor: """Return the solution X of `A X = B`, from the Cholesky factor of A."""
+def cov(input: Any, *, correction: Any = ..., fweights: Any = ..., aweights: Any = ...) -> Tensor: """Return the covariance matrix of variables."""
 def geqrf(input: Any, *, out: Any = ...) -> _return_types.geqrf: """Return the Householder reflections of the QR decomposition, for `orgqr` and `ormqr`; there is no gradient."""
 def lu(A: Any, pivot: Any = ..., get_infos: Any = ..., out: Any = ...) -> Any: """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`."""
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: Any = ..., unpack_pivots: Any = ..., *, out: Any = ...) -> _return_types.lu_unpack: """Return P, L and U from the result of `linalg.lu_factor`."""
@@ -698,8 +684,10 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = ..., alpha: Any = ..., 
 def addmv_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `addmv`: writes the result into this tensor and returns it."""
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = ..., alpha: Any = ..., out: Any = ...) -> Tensor: """Return `beta * x + alpha * outer(vec1, vec2)`, `(n,)` and `(m,)`; with `beta` 0, `x` is ignored."""
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = ..., alpha: Any = ..., out: Any = ...) -> Tensor: """Return `beta * x + alpha * (batch1 @ batch2)`, `(b, n, m)` and `(b, m, p)`; with `beta` 0, `x` is ignored."""
+def argwhere(input: Any) -> Tensor: """Return the indices of all nonzero elements, one row per element; see `nonzero`."""
 def masked_select(input: Any, mask: Any, *, out: Any = ...) -> Tensor: """Return a 1-d tensor of the elements where the boolean mask, which broadcasts with `x`, is true."""
 def nonzero(input: Any, *, out: Any = ..., as_tuple: Any = ...) -> Any: """Return the indices of all elements that are not zero, int64 (number of such elements, ndim)."""
+def nonzero_static(input: Any, *, size: Any, fill_value: Any = ..., out: Any = ...) -> Tensor: """Return the indices of the first `size` nonzero elements, padded with `fill_value` if there are fewer."""
 @overload
 def where(condition: Any) -> tuple[Tensor, ...]: ...
 @overload
@@ -712,13 +700,16 @@ def conv3d(input: Any, weight: Any, bias: Any = ..., stride: Any = ..., padding:
 def conv_transpose1d(input: Any, weight: Any, bias: Any = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: Any = ..., dilation: Any = ...) -> Tensor: """Return the transposed convolution over the last 1 dimensions: the gradient of `conv1d` by its input."""
 def conv_transpose2d(input: Any, weight: Any, bias: Any = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: Any = ..., dilation: Any = ...) -> Tensor: """Return the transposed convolution over the last 2 dimensions: the gradient of `conv2d` by its input."""
 def conv_transpose3d(input: Any, weight: Any, bias: Any = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: Any = ..., dilation: Any = ...) -> Tensor: """Return the transposed convolution over the last 3 dimensions: the gradient of `conv3d` by its input."""
+def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: Any = ..., mode: Any = ..., sparse: Any = ..., per_sample_weights: Any = ..., include_last_offset: Any = ..., padding_idx: Any = ...) -> tuple[Tensor, Tensor, Tensor, Tensor]: """Return sums, means or maxima of rows of `weight`, one per bag of indices; see `nn.functional.embedding_bag`."""
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool1d`, always without indices."""
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool2d`, always without indices."""
 def max_pool3d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool3d`, always without indices."""
+def grid_sampler(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor: """Return `input` sampled at the points of `grid`; see `nn.functional.grid_sample`."""
 def rand(*sizes: Any, size: Any = ..., generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return numbers uniformly distributed in [0, 1)."""
 def rand_like(input: Any, *, generator: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return numbers uniformly distributed in [0, 1), with the shape and dtype of `input`."""
 def randn(*sizes: Any, size: Any = ..., generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return normally distributed numbers of mean 0 and variance 1."""
 def randn_like(input: Any, *, generator: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return normally distributed numbers of mean 0 and variance 1, with the shape and dtype of `input`."""
+def repeat_interleave(input: Any = ..., repeats: Any = ..., dim: Any = ..., *, output_size: Any = ..., axis: Any = ...) -> Tensor: """Return a copy with each element along `dim` (of the flattened tensor by default) repeated consecutively."""
 def tril(input: Any, diagonal: Any = ..., *, out: Any = ...) -> Tensor: """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal."""
 def triu(input: Any, diagonal: Any = ..., *, out: Any = ...) -> Tensor: """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`."""
 def _is_all_true(input: Any) -> Tensor: """Return whether all elements of a tensor of bools are True: inside of `vmap` of all examples, as one tensor."""
@@ -769,15 +760,21 @@ def nanmedian(input: Any, *, axis: builtins.int, keepdims: builtins.bool = ..., 
 def nansum(input: Any, dim: Any = ..., keepdim: Any = ..., *, dtype: Any = ..., out: Any = ..., axis: Any = ..., keepdims: Any = ...) -> Tensor: """Return the sum like `sum`, but treat NaN as zero."""
 def sum(input: Any, dim: Any = ..., keepdim: Any = ..., *, dtype: Any = ..., out: Any = ..., axis: Any = ..., keepdims: Any = ...) -> Tensor: """Return the sum of all elements, or over the dimensions `dim`."""
 def gather(input: Any, dim: Any = ..., index: Any = ..., *, sparse_grad: Any = ..., out: Any = ..., axis: Any = ...) -> Tensor: """Return the elements at `index` along a dimension: for dim 0, `out[i, j] = x[index[i, j], j]`."""
+def index_reduce(input: Any, dim: Any = ..., index: Any = ..., source: Any = ..., reduce: Any = ..., *, include_self: Any = ..., out: Any = ..., axis: Any = ...) -> Tensor: """Return a copy with the rows of `source` reduced into the rows at `index` along `dim`."""
 def take(input: Any, index: Any, *, out: Any = ...) -> Tensor: """Return the elements of the flattened tensor at `index` (int64, any shape)."""
+def linspace(start: Any, end: Any, steps: Any, *, out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return `steps` evenly spaced numbers from `start` to `end`, both included; the others are as for `zeros`."""
+def logspace(start: Any, end: Any, steps: Any, base: Any = ..., *, out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return `steps` numbers from base**start to base**end, with evenly spaced exponents; see `linspace`."""
 def range(start: Any, end: Any, step: Any = ..., *, out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ...) -> Tensor: """Return start, start + step, … up to and including `end`: the deprecated `torch.range`; use `arange`."""
 def tril_indices(row: Any, col: Any, offset: Any = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor: """Return the indices, shape (2, N), of the lower triangle, up to diagonal `offset`, of a (row, col) matrix."""
 def triu_indices(row: Any, col: Any, offset: Any = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor: """Return the indices, shape (2, N), of the upper triangle, from diagonal `offset` on, of a (row, col) matrix."""
+def bincount(input: Any, weights: Any = ..., minlength: Any = ...) -> Tensor: """Return the number of occurrences of each integer from 0 on in a vector, or the sum of their weights."""
 def isin(elements: Any, test_elements: Any, *, assume_unique: Any = ..., invert: Any = ..., out: Any = ...) -> Tensor: """Return for each of `elements` whether it is in `test_elements` (with `invert`: whether it is not)."""
+def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: Any = ..., right: Any = ..., side: Any = ..., sorter: Any = ..., out: Any = ...) -> Tensor: """Return the index at which each value would be inserted to keep the sequence (or each of its rows) sorted."""
 def sort(input: Any, dim: Any = ..., descending: Any = ..., *, stable: Any = ..., out: Any = ..., axis: Any = ...) -> _return_types.sort: """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`."""
 def topk(input: Any, k: Any, dim: Any = ..., largest: Any = ..., sorted: Any = ..., *, out: Any = ..., axis: Any = ...) -> _return_types.topk: """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`."""
 def unique(input: Any, sorted: Any = ..., return_inverse: Any = ..., return_counts: Any = ..., dim: Any = ...) -> Any: """Return the distinct elements in ascending order (NaNs are all distinct), or a tuple with inverse and counts."""
 def unique_consecutive(input: Any, return_inverse: Any = ..., return_counts: Any = ..., dim: Any = ...) -> Any: """Return one element of each run of equal elements; for the arguments see `unique`."""
+def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]: """Return indices of a flattened tensor of `shape`, ints or an int, as one index tensor per dimension."""
 def angle(input: Any, *, out: Any = ...) -> Tensor: """Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN."""
 def digamma(input: Any, *, out: Any = ...) -> Tensor: """Return the digamma function: the derivative of `lgamma`."""
 def erfinv(input: Any, *, out: Any = ...) -> Tensor: """Return the inverse of `erf`."""
@@ -797,11 +794,13 @@ def logaddexp2(input: Any, other: Any, *, out: Any = ...) -> Tensor: """Return `
 def logit(input: Any, eps: Any = ..., *, out: Any = ...) -> Tensor: """Return `log(x / (1 - x))`, the inverse of `sigmoid`; NaN outside [0, 1]."""
 def logit_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `logit`: writes the result into this tensor and returns it."""
 def nextafter(input: Any, other: Any, *, out: Any = ...) -> Tensor: """Return the next floating-point number after `x` in the direction of `y`."""
+def _segment_reduce(data: Any, reduce: Any, *, lengths: Any = ..., indices: Any = ..., offsets: Any = ..., axis: Any = ..., unsafe: Any = ..., initial: Any = ...) -> Tensor: """Reduce each of the consecutive segments along `axis` to one element."""
 def gradient(input: Any, *, spacing: Any = ..., dim: Any = ..., edge_order: Any = ..., axis: Any = ...) -> tuple[Tensor, ...]: """Estimate the partial derivatives of a function from its values on a grid, as one tensor per dimension."""
 def histogram(input: Any, bins: Any = ..., *, range: Any = ..., weight: Any = ..., density: Any = ..., out: Any = ...) -> _return_types.histogram: """Return `(hist, bin_edges)`: the number of elements in each bin. The last bin includes its right edge."""
 def histogramdd(input: Any, bins: Any, range: Any = ..., weight: Any = ..., density: Any = ...) -> _return_types.histogramdd: """Return `(hist, bin_edges)`: the number of points in each cell of a D-dimensional grid, and D vectors of edges."""
 def kthvalue(input: Any, k: Any, dim: Any = ..., keepdim: Any = ..., *, out: Any = ..., axis: Any = ..., keepdims: Any = ...) -> _return_types.kthvalue: """Return `(values, indices)` of the k-th smallest element along `dim`, counted from 1; NaN counts as the largest."""
 def mode(input: Any, dim: Any = ..., keepdim: Any = ..., *, out: Any = ..., axis: Any = ..., keepdims: Any = ...) -> _return_types.mode: """Return `(values, indices)`: the most frequent element along `dim`, of ties the smallest, and its last index."""
+def segment_reduce(data: Any, reduce: Any, *, lengths: Any = ..., indices: Any = ..., offsets: Any = ..., axis: Any = ..., unsafe: Any = ..., initial: Any = ...) -> Tensor: """Reduce each of the consecutive segments along `axis` to one element."""
 def acos(input: Any, *, out: Any = ...) -> Tensor: """Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1."""
 def acos_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `acos`: writes the result into this tensor and returns it."""
 def acosh(input: Any, *, out: Any = ...) -> Tensor: """Return the inverse of cosh; NaN below 1."""

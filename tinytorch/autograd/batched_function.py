@@ -10,7 +10,7 @@ from tinytorch.autograd.function import Function, FunctionCtx
 from tinytorch.core.mode import local
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops.batching import Batch, batched, physical, wrapped
+from tinytorch.ops.batching import Batch, batched, mapped, physical, wrapped
 
 __all__ = ["VmapInfo", "by_rule", "function_of_batch"]
 
@@ -71,8 +71,8 @@ def by_rule(rule: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def _by_rule(level: Batch, rule: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
-    in_dims = _map(args, lambda x: 0 if level._is_ours(x) else None)
-    given, named = _map((args, kwargs), lambda x: x._under if level._is_ours(x) else x)
+    in_dims = mapped(lambda x: 0 if level._is_ours(x) else None, args)
+    given, named = mapped(lambda x: x._under if level._is_ours(x) else x, (args, kwargs))
     result = rule(VmapInfo(level.size, level.randomness), in_dims, *given, **named)
     if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(f"Expected the vmap rule of {name} to return a tuple of two elements: (output, out_dims)")
@@ -85,14 +85,6 @@ def _by_rule(level: Batch, rule: Callable[..., Any], args: tuple[Any, ...], kwar
         for x, dim in zip(outs, dims, strict=True)
     ]
     return tuple(made) if several else made[0]
-
-
-def _map(tree: Any, function: Callable[[Any], Any]) -> Any:
-    if isinstance(tree, (tuple, list)):
-        return type(tree)([_map(each, function) for each in tree])
-    if type(tree) is dict:
-        return {key: _map(each, function) for key, each in tree.items()}
-    return function(tree)
 
 
 class _Context(FunctionCtx):

@@ -95,7 +95,7 @@ def forward_jacobian(
         with Batch(n, randomness) as batch, Level() as level:
             outs = func(level, *inputs[:j], level.dual(x, batched(_units(x, 0, n), batch)), *inputs[j + 1 :])
             columns.append([tangent_of(level, out) for out in outs])
-        outs = [_first(out, batch) for out in outs]
+        outs = [physical(out, batch)[0] for out in outs]  # (if random numbers differ between columns, of the first)
         columns[j] = [physical(each, batch) for each in columns[j] or ()]
     if all([column is None for column in columns]):
         outs = func(None, *inputs)  # for the outputs' shapes
@@ -110,13 +110,6 @@ def forward_jacobian(
                 row.append(column[i].movedim(0, -1).reshape(shape))
         blocks.append(row)
     return blocks
-
-
-def _first(out: Tensor, batch: Batch) -> Tensor:
-    """Return a primal output; if random numbers differ between columns, that of the first."""
-    whole = physical(out, batch)
-    first: Tensor = whole[0]
-    return first
 
 
 def tangent_of(level: Level, out: Tensor) -> Tensor:

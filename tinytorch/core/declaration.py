@@ -92,7 +92,7 @@ class Op:
         self.required = [i for i, default in enumerate(defaults) if default is MISSING]
         vars(self).update(facts)
         joint, outputs = self.joint, self.outputs
-        self.laid = self.batch in ("elementwise", "rectified") and not own_layout
+        self.laid = self.batch == "elementwise" and not own_layout
         self.last = outputs - 1  # number of the last output that is differentiable
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)

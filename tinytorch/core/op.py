@@ -62,8 +62,9 @@ def op(
             refuses them, unless it views or moves elements: then it is OWN.
         moves: the kernel only moves elements, so it can do so with 8-bit floats, too; views need not say it.
         batch: how `vmap` calls the op on a batch: the name of a rule in `ops/batch_rules.py`, or a function of the same
-            arguments that is composed of other ops. By default it is "along" if the op has an argument `key`, `dim`, or
-            one named like it (`DIMENSIONS`); else the op is called once per example.
+            arguments that is composed of other ops. By default it follows from `many`, `view`, `moves` and `broadcasts`
+            and from arguments: `key`, `dim`, or one named like it (`DIMENSIONS`), `shape`, `sizes`, `repeats` and
+            `reduction`. Else the op is called once per example.
         own_layout: an elementwise kernel whose result has its own order in memory, not the one of the operands.
         **facts: also, per tensor argument, the formula of its gradient, or None for an argument without one.
     """
@@ -72,16 +73,29 @@ def op(
 
     def declare(function: Callable[..., Any]) -> Any:
         arguments, defaults, positional = signature(function)
-        along = not {*DIMENSIONS, "key"}.isdisjoint(arguments)
         declared = Op(
             kernel or function, formulas, arguments=arguments, defaults=defaults, positional=positional,
             name=function.__name__, node_name=name or camel(function.__name__), joint_inputs=inputs,
-            batch=batch or ("along" if along else None), **facts,
+            batch=batch or _batch_of(frozenset(arguments), facts), **facts,
         )  # fmt: skip
         declared.caller = functools.wraps(function)(Caller(declared, CALL).function)
         return declared.caller
 
     return declare
+
+
+def _batch_of(arguments: frozenset[str], facts: dict[str, Any]) -> str | None:
+    """Return how `vmap` calls an op, as far as it follows from the names of the arguments and from other facts."""
+    if "many" in facts:
+        return "sequence" if "dim" in arguments else None
+    if not arguments.isdisjoint((*DIMENSIONS, "key")):
+        return "along"
+    moves = facts.get("view") or facts.get("moves")
+    if not arguments.isdisjoint(("sizes", "repeats")) or (moves and "shape" in arguments):
+        return "sized"
+    if "reduction" in arguments:
+        return "loss" if "target" not in arguments else "classes" if "ignore_index" in arguments else None
+    return "elementwise" if facts.get("broadcasts") else None
 
 
 def pointwise(

@@ -12,7 +12,7 @@ from tinytorch.distributed.collectives import all_gather_into_tensor, all_reduce
 from tinytorch.kernels import norm
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.shape import formatted
-from tinytorch.ops.nn.norm import _move
+from tinytorch.ops.nn.norm import _batch_norm_update_stats
 
 
 class SyncBatchNorm(Function):
@@ -40,8 +40,8 @@ class SyncBatchNorm(Function):
         mean = (counts * means).sum(0) / total
         variance = (counts * (variances + np.square(means - mean))).sum(0) / total
         if running_mean is not None:
-            _move(running_mean._array, mean, 0, momentum)
-            _move(running_var._array, variance * (total / max(total - 1, 1)), 0, momentum)
+            _batch_norm_update_stats(running_mean._array, mean, 0, momentum)
+            _batch_norm_update_stats(running_var._array, variance * (total / max(total - 1, 1)), 0, momentum)
         ctx.group, ctx.total = group, total
         ctx.mean = mean.astype(values.dtype).reshape(1, -1)
         ctx.scale = (1 / np.sqrt(variance + eps)).astype(values.dtype).reshape(1, -1)

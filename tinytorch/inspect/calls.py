@@ -14,7 +14,6 @@ from tinytorch.core.declaration import Op
 from tinytorch.core.graph import Node
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode
-from tinytorch.kernels.meta import NoBatch
 from tinytorch.nn.modules.module import Module
 
 __all__ = [
@@ -48,7 +47,7 @@ def array_of(x: Any) -> Any:
     """Return the array of a tensor; None of one that has none."""
     try:
         return x._array
-    except (AttributeError, NoArray, NoBatch):
+    except (AttributeError, NoArray):
         return None
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib import stride_tricks
 
 __all__ = [
-    "MetaArray", "NoBatch", "NoData", "NotCopied", "WithoutElements", "check_all", "copied", "empty", "is_meta",
+    "MetaArray", "NoData", "NotCopied", "WithoutElements", "check_all", "copied", "empty", "is_meta",
     "known", "like", "on_zeros", "within",
 ]  # fmt: skip
 
@@ -40,13 +40,6 @@ class NoData(RuntimeError):
                 f"{frame.f_code.co_filename}:{frame.f_lineno}: a tensor on the meta device has no numbers. Compute "
                 "them on the CPU (`device='cpu'` where the tensor is created), or after the weights are loaded."
             )
-
-
-class NoBatch(RuntimeError):
-    """Elements of a batched tensor are read inside of `vmap` by a function that calls no op.
-
-    The callers of public functions catch it, and call the function once per example (`ops/batching.py`).
-    """
 
 
 class NotCopied(NoData, NotImplementedError):
@@ -148,17 +141,15 @@ def check_all(x: Any, *others: Any) -> None:
         raise NotCopied
 
 
-def known(condition: Any) -> bool:
+def known(condition: Any, *arrays: Any) -> bool:
     """Return the truth value of a condition on elements; False where there are no elements to read.
 
     Args:
-        condition: a boolean, a number, or an array of one element; or a function that returns it.
+        condition: a boolean, a number, or an array of one element; or a function of `arrays` that returns it.
+        arrays: whose elements the function reads.
     """
-    if callable(condition):
-        try:
-            condition = condition()
-        except NoBatch:
-            return False
+    if arrays:
+        condition = arrays[0] if any([isinstance(x, WithoutElements) for x in arrays]) else condition(*arrays)
     return not isinstance(condition, WithoutElements) and bool(condition)
 
 

@@ -185,7 +185,6 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 _plus_scaled = op_of(
     arithmetic.plus_scaled,
-    batch="elementwise",
     refuses="add_stub",
     name="Add",
     broadcasts=True,
@@ -194,11 +193,11 @@ _plus_scaled = op_of(
     y=lambda g, alpha: g * alpha,
 )
 _minus_scaled = op_of(
-    arithmetic.minus_scaled, batch="elementwise", refuses="add_stub", name="Sub", broadcasts=True, complex=HOLOMORPHIC,
+    arithmetic.minus_scaled, refuses="add_stub", name="Sub", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g: g, y=lambda g, alpha: -g * alpha,
 )  # fmt: skip
 _from_scaled = op_of(
-    arithmetic.from_scaled, batch="elementwise", refuses="add_stub", name="Rsub", broadcasts=True, complex=HOLOMORPHIC,
+    arithmetic.from_scaled, refuses="add_stub", name="Rsub", broadcasts=True, complex=HOLOMORPHIC,
     own_layout=True, x=lambda g, alpha: -g * alpha, y=lambda g: g,
 )  # fmt: skip
 _number_less = op_of(
@@ -582,7 +581,6 @@ _clamp_min_to, _clamp_max_to = (
 
 _clamp_to_tensors = op_of(
     arithmetic.clamp_to_tensors,
-    batch="elementwise",
     refuses="clamp_cpu",
     name="Clamp",
     x=lambda g, x, min, max: g.masked_fill(~_inside(x, min, max), 0),
@@ -709,11 +707,11 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
 
 
 _lerp = op_of(
-    arithmetic.lerp, batch="elementwise", broadcasts=True, complex=HOLOMORPHIC,
+    arithmetic.lerp, broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
 )  # fmt: skip
 _lerp_to = op_of(
-    arithmetic.lerp_to, batch="elementwise", name="LerpBackward1", broadcasts=True, complex=HOLOMORPHIC,
+    arithmetic.lerp_to, name="LerpBackward1", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight, weight=lambda g, x, end: g * (end - x),
 )  # fmt: skip
 
@@ -749,7 +747,7 @@ def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
 
 
 @op(
-    arithmetic.add_product, batch="elementwise",
+    arithmetic.add_product,
     refuses="addcmul_cpu_out", name="Addcmul", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (tensor2 * value),
@@ -772,7 +770,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
 
 
 _addcdiv = op_of(
-    arithmetic.addcdiv, batch="elementwise", broadcasts=True, complex=HOLOMORPHIC, x=lambda g: g,
+    arithmetic.addcdiv, broadcasts=True, complex=HOLOMORPHIC, x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (value / tensor2),
     tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
 )  # fmt: skip
@@ -828,7 +826,7 @@ def result_type(tensor: Any, other: Any) -> dtypes.dtype:
     return dtypes.result_dtype(*operands)
 
 
-_isclose = op_of(arithmetic.isclose, batch="elementwise", broadcasts=True, complex=OWN, x=None, y=None)
+_isclose = op_of(arithmetic.isclose, broadcasts=True, complex=OWN, x=None, y=None)
 
 
 @public(method=True)

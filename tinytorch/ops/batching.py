@@ -6,8 +6,8 @@ tensors under the batched ones, and calls the op on them once, as the op's rule 
 `ops/batch_rules.py`). So the ops of a level are calls of ops on tensors of the level outside of it, which other modes
 see and which the graph records: levels nest, and gradients of batches are those of the plain tensors.
 
-An op without a rule is called once per example, with PyTorch's warning. A function that reads elements without calling
-an op raises `NoBatch`, since the array of a batched tensor has none; the public function is then called per example.
+An op without a rule is called once per example, with PyTorch's warning, and so is a function that reads elements
+without calling an op, which says so (`per_example`): the array of a batched tensor has none.
 
 Gradients inside of `vmap`. What a `grad` inside of a level differentiates by is often not batched, such as the
 parameters in gradients per sample. Its gradient is batched all the same, and must not be summed over the examples: a
@@ -37,11 +37,10 @@ from tinytorch.core.view import refresh
 from tinytorch.core.warning import warn
 from tinytorch.kernels import meta
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
-from tinytorch.kernels.meta import NoBatch
 from tinytorch.ops import batch_rules, register
 from tinytorch.ops.overrides import disabled
 
-__all__ = ["Batch", "Batched", "levels", "physical", "wrapped"]
+__all__ = ["Batch", "Batched", "levels", "mapped", "physical", "wrapped"]
 
 CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
@@ -99,34 +98,30 @@ class _Facts(meta.WithoutElements):
     origin: Any = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        raise _no_batch(f"{ufunc.__name__} of NumPy reads the elements of a batched tensor", inputs)
+        raise _unread(f"{ufunc.__name__} of NumPy reads the elements of a batched tensor", inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func in _CREATING:  # what is created like a batched tensor is an array of one example
-            kwargs.pop("subok", None)
-            if func is np.full_like and isinstance(args[1] if len(args) > 1 else None, _Facts):
-                raise NoBatch("vmap: a batched tensor is the value of a creation function")
+        if func is np.full_like and isinstance(args[1] if len(args) > 1 else None, _Facts):
+            raise RuntimeError(ITEM)
+        if func in _CREATING or func in meta.OF_METADATA:  # what is created like it is an array of one example
             like = self.view(np.ndarray)
-            given = [like if each is self else each for each in args]
-            return func(*given, **{key: like if each is self else each for key, each in kwargs.items()})
-        if func in meta.OF_METADATA:
-            like = self.view(np.ndarray)
-            return func(*[like if each is self else each for each in args], **kwargs)
-        raise _no_batch(f"{func.__name__} of NumPy reads the elements of a batched tensor", args)
+            named = {key: like if each is self else each for key, each in kwargs.items() if key != "subok"}
+            return func(*[like if each is self else each for each in args], **named)
+        raise _unread(f"{func.__name__} of NumPy reads the elements of a batched tensor", args)
 
     def level_of(self) -> Any:
         """Return the level of the batched tensor, which a view of its array has lost."""
         if self.level is None:
-            raise NoBatch("vmap: a view of an array without elements is read outside of an op")
+            raise _unread("a view of an array without elements is read", (self,))
         return self.level
 
     def copy(self, order: Any = "C") -> Any:
         if self.under is None:
-            raise NoBatch("vmap: the elements of a batched tensor are copied outside of an op")
+            raise _unread("the elements of a batched tensor are copied", (self,))
         return self  # (of indices, which are read as they are when the op runs)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise _no_batch("the elements of a batched tensor are read", (self,))
+        raise _unread("the elements of a batched tensor are read", (self,))
 
     def __array_finalize__(self, other: Any) -> None:
         self.origin = getattr(other, "origin", None)
@@ -136,12 +131,12 @@ class _Facts(meta.WithoutElements):
     __complex__ = _refuse
 
 
-def _no_batch(what: str, arrays: Any) -> NoBatch:
+def _unread(what: str, arrays: Any) -> RuntimeError:
     """Return the error for a read of elements outside of an op; PyTorch's, if the level of the tensor has ended."""
     for each in arrays:
         if type(each) is _Facts and each.origin is not None and each.origin not in (local.state.modes or ()):
-            return NoBatch(ESCAPED)
-    return NoBatch(f"vmap: {what} outside of an op")
+            return RuntimeError(ESCAPED)
+    return RuntimeError(f"vmap: {what} outside of an op")
 
 
 _CREATING = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.zeros, np.ones, np.empty, np.full, np.arange}
@@ -191,9 +186,7 @@ class Batched(Tensor):
     _view = property(lambda self: None)
     _grad = property(lambda self: None, lambda self, g: None)
 
-    @property
-    def _cell(self) -> Any:  # type: ignore[override]
-        return self._under._cell
+    _cell = property(lambda self: self._under._cell)  # type: ignore[assignment]
 
     @property
     def _requires_grad(self) -> bool:
@@ -330,11 +323,6 @@ def all_levels(xs: Sequence[Any]) -> list[Batch]:
     return sorted({level for x in xs for level in levels(x)}, key=lambda level: level.number, reverse=True)
 
 
-def is_batchedtensor(x: Any) -> bool:
-    """Return whether a tensor is a batched one, inside of `vmap`."""
-    return bool(levels(x))
-
-
 def plain(x: Any) -> Any:
     """Return the plain tensor under a batched one, with a dimension for each level, the outermost first."""
     if mode.is_lazy(x) and type(x._under) is Batched:
@@ -366,11 +354,6 @@ def wrapped(x: Any, level: Batch) -> Any:
     if type(x) is Batched and x._level.number > level.number:
         return batched(wrapped(x._under.transpose(0, 1), level), x._level)
     return batched(x, level)
-
-
-def is_batched(x: Any, level: Batch) -> bool:
-    """Return whether a tensor is batched at a level."""
-    return level in levels(x)
 
 
 def at_levels(x: Any, inner_first: Sequence[Batch]) -> Any:
@@ -451,18 +434,16 @@ class Batch(DispatchMode):
                 return found
         if batch == "random":
             return self._random(caller, values, op)
-        if not caller.writes:  # type: ignore[attr-defined]
-            steps = batch if callable(batch) else batch_rules.STEPS.get(batch)
-            if steps is not None:
-                state = local.state
-                outer = state.modes
-                state.modes = (*(outer or ()), self)
-                try:
-                    result = steps(*values)
-                finally:
-                    state.modes = outer
-                if result is not NotImplemented:
-                    return result
+        if callable(batch) and not caller.writes:  # type: ignore[attr-defined]
+            state = local.state
+            outer = state.modes
+            state.modes = (*(outer or ()), self)
+            try:
+                result = batch(*values)
+            finally:
+                state.modes = outer
+            if result is not NotImplemented:
+                return result
         if tracked and op.wants:
             apart = any([self._is_tracked(values[i]) for i in op.inputs])
             if apart and (op.many or caller.writes or op.lifts):  # type: ignore[attr-defined]
@@ -473,36 +454,29 @@ class Batch(DispatchMode):
 
     def _elementwise(self, op: Op, caller: Any, values: tuple[Any, ...], tracked: bool) -> Any:
         """Return the result for operands whose shapes need no alignment; None for others (see `batch_rules`)."""
-        x = values[0]
         if len(values) == 1:
-            return batched(caller(x._under), self)
-        y = values[1]
-        under, other = x, y
-        rank, dtype = -1, None
-        for each in (x, y):
-            kind = type(each)
-            if kind is Batched and each._level is self:
-                own = each._under._array
-                if rank >= 0 and (own.ndim != rank + 1 or own.dtype is not dtype):
-                    return None
-                rank, dtype = own.ndim - 1, own.dtype
-        for each in (x, y):
-            kind = type(each)
-            if kind is Batched and each._level is self:
+            return batched(caller(values[0]._under), self)
+        given, kinds = [], set()
+        for each in values:
+            if type(each) is Batched and each._level is self:
+                each = each._under
+                kinds.add((each._array.ndim, each._array.dtype))
+            given.append(each)
+        if len(kinds) > 1:
+            return None
+        ((ndim, dtype),) = kinds
+        for each, under in zip(values, given, strict=True):
+            if under is not each:
                 continue
-            if kind is Tensor or kind is Batched:
+            if type(each) is Tensor or type(each) is Batched:
                 array = each._array
-                if array.ndim > rank or array.dtype is not dtype or (tracked and self._is_tracked(each)):
+                if array.ndim >= ndim or array.dtype is not dtype or (tracked and self._is_tracked(each)):
                     return None
                 if not batch_rules.is_ufunc(op):
                     return None
-            elif kind is not float and kind is not int:
+            elif type(each) is not float and type(each) is not int:
                 return None
-        if type(x) is Batched and x._level is self:
-            under = x._under
-        if type(y) is Batched and y._level is self:
-            other = y._under
-        made = caller(under, other)
+        made = caller(*given)
         return made if made is NotImplemented else batched(made, self)
 
     def _compute(self, op: Op, caller: Any, values: tuple[Any, ...]) -> Any:
@@ -510,12 +484,9 @@ class Batch(DispatchMode):
         target = values[0] if caller.writes else None
         call = batch_rules.Call(op, caller, self.size)
         call.set(*self._unwrapped(values))
-        rule = batch_rules.rule_of(op)
         try:
-            result = NotImplemented if rule is None else rule(call)
+            result = batch_rules.rule_of(op)(call)
         except batch_rules.NoRule:
-            result = NotImplemented
-        if result is NotImplemented:
             result = self._loop(op, caller, values)
         if target is not None:
             if not call.written:
@@ -570,60 +541,41 @@ class Batch(DispatchMode):
 
     def _loop(self, op: Op, caller: Any, values: tuple[Any, ...]) -> Any:
         """Return the results of one call per example, stacked."""
-        name = op.name.strip("_")
-        fallen_back.add(name)
-        warn(
-            f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. "
-            "Please file us an issue on GitHub so that we can prioritize its implementation.",
-            once=True,
-        )
-        if not self.size:
-            raise RuntimeError(NO_EXAMPLES)
+        _fall_back(op.name.strip("_"))
         count, named = op.positional, op.arguments[op.positional :]
         function = op.caller if caller.writes else caller
+        return self.per_example(function, values[:count], dict(zip(named, values[count:], strict=True)), False)
 
-        def one(k: int) -> Any:
-            given = self._example(values, k)
-            return function(*given[:count], **dict(zip(named, given[count:], strict=True)))
+    def _example(self, k: int) -> Callable[[Any], Any]:
+        """Return the function that returns example `k` of a batched tensor, or array."""
 
-        return _stacked([one(k) for k in range(self.size)])
+        def example(x: Any) -> Any:
+            if type(x) is _Facts:
+                return x.under.select(0, k)._array if x.level is self else x
+            return x._under.select(0, k) if type(x) is Batched and x._level is self else x
 
-    def _example(self, tree: Any, k: int) -> Any:
-        """Return arguments with example `k` in the place of batched tensors."""
-        if type(tree) is Batched:
-            return tree._under.select(0, k) if tree._level is self else tree
-        if type(tree) is _Facts:
-            if tree.level is not self:
-                return tree
-            return tree.under.select(0, k)._array
-        if isinstance(tree, (tuple, list)):
-            parts = [self._example(each, k) for each in tree]
-            return _rebuilt(tree, parts)
-        if type(tree) is dict:
-            return {key: self._example(each, k) for key, each in tree.items()}
-        return tree
+        return example
 
-    def per_example(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the results of one call of any function per example, stacked."""
+    def per_example(self, function: Callable[..., Any], args: Any, kwargs: Any, wrap: bool = True) -> Any:
+        """Return the results of one call of any function per example, stacked, as batched tensors if `wrap`."""
         state = local.state
         if self.tracked is not None and state.grad:
-            args, kwargs = self._with_lifted(args), self._with_lifted(kwargs)
+            args, kwargs = mapped(self._lifted_if_tracked, (args, kwargs))
         modes = state.modes
         others = rest = tuple([mode for mode in modes or () if mode is not self])
         if self.randomness == "error":  # (random functions ask the level)
             others = (*others, self) if modes is None or self not in modes else modes
         results = []
-        for k in range(self.size):
-            state.modes = others or None
-            try:
-                results.append(function(*self._example(args, k), **self._example(kwargs, k)))
-            finally:
-                state.modes = modes
-        if not results:
-            raise RuntimeError(NO_EXAMPLES)
-        state.modes = rest or None  # (levels of forward mode give the stack its tangent)
         try:
-            return self._wrapped(_stacked(results))
+            for k in range(self.size):
+                state.modes = others or None
+                given, named = mapped(self._example(k), (args, kwargs))
+                results.append(function(*given, **named))
+            if not results:
+                raise RuntimeError(NO_EXAMPLES)
+            state.modes = rest or None  # (levels of forward mode give the stack its tangent)
+            found = _stacked(results)
+            return self._wrapped(found) if wrap else found
         finally:
             state.modes = modes
 
@@ -737,13 +689,8 @@ class Batch(DispatchMode):
         under._edge, under._requires_grad = (_Lift(edge, under._array, levels(x), levels(made)), 0), True
         return made
 
-    def _with_lifted(self, tree: Any) -> Any:
-        """Return arguments with copies for all examples in the place of tracked tensors."""
-        if isinstance(tree, Tensor):
-            return self._lifted(tree) if self._is_tracked(tree) else tree
-        if isinstance(tree, (tuple, list)):
-            return _rebuilt(tree, [self._with_lifted(each) for each in tree])
-        return {key: self._with_lifted(each) for key, each in tree.items()} if type(tree) is dict else tree
+    def _lifted_if_tracked(self, x: Any) -> Any:
+        return self._lifted(x) if isinstance(x, Tensor) and self._is_tracked(x) else x
 
     def _mixed(self, op: Op, caller: Any, values: tuple[Any, ...]) -> Any:
         """Return the result of a call some of whose arguments are tracked and not batched."""
@@ -785,34 +732,45 @@ def _stacked(results: list[Any]) -> Any:
     return first
 
 
+def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
+    """Return arguments with all elements of lists, tuples and dicts changed."""
+    if isinstance(tree, (tuple, list)):
+        return _rebuilt(tree, [mapped(change, each) for each in tree])
+    return {key: mapped(change, each) for key, each in tree.items()} if type(tree) is dict else change(tree)
+
+
 def _rebuilt(like: Any, parts: list[Any]) -> Any:
     """Return a list, tuple, or named tuple like another one."""
     return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
 
 
-def of_batched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
-    """Return the result of a function that reads elements of batched tensors: it is called per example."""
+def of_batched(
+    function: Callable[..., Any],
+    read: Sequence[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic: str | None,
+) -> Any:
+    """Return the result of a function of one example, called per example, if an argument that it reads is batched.
+
+    Else NotImplemented. The results for the innermost level are those of examples that outer levels may batch.
+    """
     for each in reversed(local.state.modes or ()):
-        if isinstance(each, Batch) and each._has_ours((args, kwargs)):
-            name = getattr(function, "__name__", "")
-            if name in ("nonzero", "where"):
-                raise RuntimeError(batch_rules.DYNAMIC.format(f"aten::{name}"))
-            fallen_back.add(name)
-            warn(
-                f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. "
-                "Please file us an issue on GitHub so that we can prioritize its implementation.",
-                once=True,
-            )
-            return each.per_example(functools.partial(_of_outer, function), args, kwargs)
-    raise error
+        if isinstance(each, Batch) and each._has_ours(read):
+            if dynamic is not None:
+                raise RuntimeError(batch_rules.DYNAMIC.format(f"aten::{dynamic}"))
+            _fall_back(function.__name__.strip("_"))
+            return each.per_example(function, args, kwargs)
+    return NotImplemented
 
 
-def _of_outer(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return the result for one example, which may be batched at outer levels."""
-    try:
-        return function(*args, **kwargs)
-    except NoBatch as error:
-        return of_batched(function, args, kwargs, error)
+def _fall_back(name: str) -> None:
+    fallen_back.add(name)
+    warn(
+        f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. "
+        "Please file us an issue on GitHub so that we can prioritize its implementation.",
+        once=True,
+    )
 
 
 def refuse_out(name: str, tree: Any) -> None:
@@ -1009,28 +967,4 @@ def zeros_like(x: Any) -> Any:
     return at_levels(wrap(np.zeros_like(plain(x)._array)), levels(x))
 
 
-# Members of Tensor --------------------------------------------------------------------------------
-
-
-def _method(name: str, raw: Any) -> Any:
-    """Return a method of batched tensors: if it reads elements outside of ops, it runs per example."""
-
-    @functools.wraps(raw)
-    def method(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return raw(*args, **kwargs)
-        except NoBatch as error:
-            return of_batched(raw, args, kwargs, error)
-
-    return method
-
-
-def _follow(name: str, raw: Any) -> None:
-    if name not in vars(Batched) and callable(raw) and not isinstance(raw, (type, property, staticmethod)):
-        setattr(Batched, name, _method(name, raw))
-
-
-for _name, _raw in register.methods.items():
-    _follow(_name, _raw)
-register.followers.append(_follow)
 Batched.__name__ = Batched.__qualname__ = Tensor.__name__  # (which users see)

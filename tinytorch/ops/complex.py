@@ -240,17 +240,12 @@ def is_neg(input: Tensor) -> builtins.bool:
 
 # Construction -------------------------------------------------------------------------------------
 
-_complex = op(
-    batch="elementwise",
-    name="Complex",
-    broadcasts=True,
-    complex=OWN,
-    x=lambda g: real_part(g),
-    y=lambda g: imaginary_part(g),
-)(kernels.of_parts)
+_complex = op(name="Complex", broadcasts=True, complex=OWN, x=lambda g: real_part(g), y=lambda g: imaginary_part(g))(
+    kernels.of_parts
+)
 _complex.op.name = "complex"
 _polar = op(
-    batch="elementwise", name="Polar", broadcasts=True, complex=OWN,
+    name="Polar", broadcasts=True, complex=OWN,
     x=lambda g, y: real_part(g) * y.cos() + imaginary_part(g) * y.sin(),
     y=lambda g, out: imaginary_part(g * conjugate(out)),
 )(kernels.polar)  # fmt: skip

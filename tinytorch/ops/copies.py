@@ -11,6 +11,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tinytorch.core import mode
 from tinytorch.core.complex import OWN
 from tinytorch.core.graph import numbers
@@ -21,6 +23,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write, count_write, needs_grad
 from tinytorch.kernels import places, rearrange
 from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.meta import WithoutElements
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
@@ -249,6 +252,7 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
     if places.overlaps(places.place(input._array, input._array)):
         input = views.clone(input)
     array = input._array
+    array = array.view(np.ndarray) if isinstance(array, WithoutElements) else array  # (no element is read)
     with recording(False):
         seen = view(wrap(array))._array
     if src._array.shape != seen.shape:

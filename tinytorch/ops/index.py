@@ -18,7 +18,6 @@ from tinytorch.core.inplace import on_one_memory
 from tinytorch.core.mode import local, short
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
-from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
 from tinytorch.core.warning import warn
@@ -27,7 +26,7 @@ from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import check_expands, fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
-from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
+from tinytorch.kernels.meta import MetaArray, NotCopied, WithoutElements, copied
 from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_elements, check_tensor, named, op_of
 from tinytorch.ops.register import public
@@ -64,7 +63,6 @@ def _same_places(x: Tensor, y: Any) -> bool:
 
 
 _copy = writing(
-    batch="elementwise",
     moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
     reads="same",
 )(kernels.copy)  # fmt: skip
@@ -331,8 +329,7 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             array = _index_array(each, input) if isinstance(each, Tensor) else _from_sequence(each)
             is_tensor = isinstance(each, Tensor)
             used += not is_tensor
-            batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
-            if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
+            if array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray:
                 steps.append(_ALL)  # (inside of `vmap`: the index of each example)
                 indices.append(array)
                 used += 1
@@ -456,8 +453,6 @@ def getitem(self: Tensor, key: Any) -> Tensor:
             if not indices:
                 return step_op(self, steps)
             return _indexed(self if step_op is None else step_op(self, steps), indices)
-        except NoBatch as error:
-            return supplied("of_batched")(getitem, (self, key), {}, error)
         except IndexError as error:
             if "array" in str(error) or "axis" in str(error):
                 raise kernels.translated(error, self._array.ndim) from None
@@ -688,7 +683,7 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 
 _rows_back = op_of(
     kernels.rows_back,
-    batch="rows back",
+    batch="rows",
     complex=OWN,
     name="IndexSelectBackward",
     x=lambda g, dim, index: index_select(g, dim, index),
@@ -703,7 +698,7 @@ def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[in
 
 
 _index_add = writing(
-    batch="rows added",
+    batch="rows",
     complex=OWN,
     refuses="index_add_",
     names=("IndexAddBackward0",),
@@ -740,7 +735,7 @@ index_add_ = public("", method="index_add_", axis=True)(
 
 
 _index_copy = writing(
-    batch="rows added",
+    batch="rows",
     complex=OWN,
     refuses="index_copy_cpu",
     names=("IndexCopyBackward0",),
@@ -768,7 +763,7 @@ index_copy_ = public("", method="index_copy_", axis=True)(_index_copy[1])
 
 
 _index_fill = writing(
-    batch="rows added",
+    batch="rows",
     complex=OWN,
     refuses="index_fill_cpu",
     names=("IndexFillBackward0", "IndexFillBackward1"),
@@ -785,7 +780,14 @@ def _filled_sum_x(g: Tensor, x_shape: tuple[int, ...], dim: int, index: Tensor) 
     return _index_fill[1][0](constant(np.zeros(x_shape, g._array.dtype, like=g._array)), dim, index, g)
 
 
-_filled_sum = op_of(kernels.filled_sum, batch="filled sum", complex=OWN, name="Sum", x=_filled_sum_x, index=None)
+def _sum_once(x: Tensor, dim: int, index: Any) -> Any:
+    """Return the sum of the rows, each counted once, in Tensor code, by which `vmap` computes it."""
+    if type(index) is not Tensor:
+        return NotImplemented
+    return index_select(x, dim, (index % max(x.shape[dim], 1)).unique()).sum() if x.ndim else x.clone()
+
+
+_filled_sum = op_of(kernels.filled_sum, batch=_sum_once, complex=OWN, name="Sum", x=_filled_sum_x, index=None)
 
 
 @public(method=True, axis=True)

@@ -266,11 +266,11 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
     return pieces
 
 
-@op(kernels.concatenated, batch="sequence", moves=True, name="Cat", many="xs", xs=_cat_xs)
+@op(kernels.concatenated, moves=True, name="Cat", many="xs", xs=_cat_xs)
 def _cat(xs: Any, dim: int = 0) -> Any: ...
 
 
-@op(kernels.stacked, batch="sequence", moves=True, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
+@op(kernels.stacked, moves=True, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
 def _stack(xs: Any, dim: int = 0) -> Any: ...
 
 
@@ -386,7 +386,19 @@ def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
     return pieces
 
 
-_block_diag = op_of(kernels.block_diag, batch="block diagonal", complex=OWN, many="xs", xs=_block_diag_xs)
+def _composed(xs: Sequence[Tensor]) -> Any:
+    """Return the matrix in Tensor code, by which `vmap` computes it."""
+    if len({x.dtype for x in xs}) > 1:
+        return NotImplemented
+    blocks = [x if x.ndim == 2 else x.reshape((1, 1, *x.shape)[-2:]) for x in xs]
+    widths = [block.shape[1] for block in blocks]
+    return cat([
+        cat([block.new_zeros(len(block), n) if j != i else block for j, n in enumerate(widths)], 1)
+        for i, block in enumerate(blocks)
+    ])  # fmt: skip
+
+
+_block_diag = op_of(kernels.block_diag, batch=_composed, complex=OWN, many="xs", xs=_block_diag_xs)
 
 
 @public(python=True)

@@ -20,6 +20,7 @@ from tinytorch.kernels.limits import fits
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.silence import cast
 from tinytorch.ops.arguments import op_of, unless_empty
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _scalar, _wrapped
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import expand
@@ -79,9 +80,14 @@ def masked_select(x: Any, mask: Any) -> Any:
     """
 
 
+def _unmasked_by_index(x: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements written into zeros where the mask is true, by which `vmap` computes it."""
+    return x.new_zeros(mask.numel()).index_put(mask.reshape(-1).nonzero(as_tuple=True), x).reshape(mask.shape)
+
+
 _unmasked = op_of(
     kernels.unmasked,
-    batch="unmasked",
+    batch=lambda x, shape, mask: _unmasked_by_index(x, expand(mask, np.broadcast_shapes(shape, tuple(mask.shape)))),
     complex=OWN,
     name="MaskedSelectBackward",
     x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask),
@@ -95,6 +101,7 @@ def _masked_source_x(g: Tensor, x_shape: tuple[int, ...], mask: Tensor) -> Tenso
 
 _masked_source = op_of(kernels.masked_source, complex=OWN, name="MaskedScatterBackward", x=_masked_source_x, mask=None)
 _masked_scatter = writing(
+    batch=lambda *given: NotImplemented,  # (the mask says how many elements of the source are before one)
     complex=OWN,
     refuses="masked_scatter",
     names=("MaskedScatterBackward0",),
@@ -122,7 +129,6 @@ masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 
 _where = op(
-    batch="elementwise",
     moves=True,
     condition=None,
     x=lambda g, condition: _where(condition, g, 0.0),
@@ -155,7 +161,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
             broadcast(condition._array.shape, input._array.shape, other._array.shape)
             raise
     if input is None and other is None:
-        return nonzero(condition, as_tuple=True)
+        return _where_true(condition, as_tuple=True)
     if not (isinstance(condition, Tensor) and isinstance(input, _OPERANDS) and isinstance(other, _OPERANDS)):
         kinds = ", ".join(type(each).__name__ for each in (condition, input, other) if each is not None)
         raise TypeError(
@@ -201,6 +207,7 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 @public(method=True, out="nonzero")
+@per_example(dynamic="nonzero")
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Return the indices of all elements that are not zero, int64 (number of such elements, ndim).
 
@@ -225,7 +232,11 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     return tuple([wrap(each) for each in found]) if as_tuple else wrap(found.T)
 
 
+_where_true = per_example(dynamic="where")(nonzero)
+
+
 @public(method=True, out="nonzero")
+@per_example()
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """Return the indices of the first `size` nonzero elements, padded with `fill_value` if there are fewer.
 
@@ -246,6 +257,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 
 @public(method=True)
+@per_example()
 def argwhere(input: Tensor) -> Tensor:
     """Return the indices of all nonzero elements, one row per element; see `nonzero`.
 

@@ -14,7 +14,7 @@ from tinytorch.ops.register import public
 
 __all__ = ["bfloat16_bits", "dequantized_rows", "quantized_linear", "quantized_rows", "saturated"]
 
-_byte_product: Any = op_of(quantized.int_mm, batch="integer product", a=None, b=None)
+_byte_product: Any = op_of(quantized.int_mm, batch=lambda a, b: a.int() @ b.int(), a=None, b=None)
 
 
 @public("_int_mm", listed=False)

@@ -13,6 +13,7 @@ from tinytorch.kernels import rearrange as kernels
 from tinytorch.kernels.checks import out_of_range
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops.arguments import check_tensor, ints_of, op_of, unless_empty
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, unsqueeze
 
@@ -27,7 +28,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
-_repeat = op_of(kernels.repeat, batch="repeated", moves=True, x=_repeat_x)
+_repeat = op_of(kernels.repeat, moves=True, x=_repeat_x)
 
 
 @public("", method="repeat")
@@ -59,6 +60,7 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 
 
 @public(method=True, axis=True)
+@per_example("repeats")
 def repeat_interleave(
     input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
 ) -> Tensor:
@@ -77,8 +79,7 @@ def repeat_interleave(
     if input is None:
         input, repeats = repeats, None
     if repeats is None:
-        counts: Any = input._array
-        return wrap(kernels.interleaved(counts, output_size))
+        return _interleaved(input, output_size)
     if dim is None:
         input, dim = flatten(input), 0
     axis = axis_of(dim, input._array.ndim, "repeat_interleave")
@@ -86,7 +87,7 @@ def repeat_interleave(
         raise out_of_range(1, 1)
     length = input._array.shape[axis] if input._array.ndim else 1
     if isinstance(repeats, Tensor):
-        counts = repeats._array
+        counts: Any = repeats._array
         if counts.ndim > 1:
             raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
         if counts.size == 1 and length != 1:
@@ -106,6 +107,11 @@ def repeat_interleave(
         raise RuntimeError("allocated size does not match required size")
     spread = _expand(unsqueeze(input, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
     return _view(_contiguous(spread), (*shape[:axis], length * repeats, *shape[axis + 1 :]))
+
+
+@per_example()
+def _interleaved(repeats: Tensor, output_size: Any) -> Tensor:
+    return wrap(kernels.interleaved(repeats._array, output_size))
 
 
 # Copies: rearranged -------------------------------------------------------------------------------

@@ -126,8 +126,14 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     return nansum(input, dim, keepdim, dtype=dtype) / numbers
 
 
+def _summed_to(x: Tensor, size: tuple[int, ...]) -> Tensor:
+    """Return the sum to a size in Tensor code, by which `vmap` computes it."""
+    dims = kernels.added_dims(tuple(x.shape), size)
+    return x.sum(dims, True).reshape(size) if dims else x.clone()
+
+
 _sum_to_size = op_of(
-    kernels.sum_to_size, batch="summed to", complex=OWN, name="SumBackward1",
+    kernels.sum_to_size, batch=lambda x, size: _summed_to(x, size), complex=OWN, name="SumBackward1",
     x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
 )  # fmt: skip
 
@@ -161,7 +167,7 @@ def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
 
 def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     shape = x._array.shape
-    if known(lambda: x._array.all()):
+    if known(np.all, x._array):
         return spread(g * out, shape, dim) / x
     # The product of all other elements: the product of the preceding ones times that of the following ones.
     if dim is None or not shape:
@@ -239,7 +245,7 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
     """
     if not x._array.ndim:
         return g
-    if known(lambda: x._array.all()):
+    if known(np.all, x._array):
         return _sums_from(g * out, dim) / x
     sums = _scan(g.flip(dim), _shift(x.flip(dim), dim, 0), dim).flip(dim)
     return _shift(out, dim, 1) * sums
@@ -266,7 +272,7 @@ def _scan_from_end(g: Any, y: Any, dim: int) -> Any:
 
 def _shared_by_all(g: Any, x: Any, out: Any) -> Any:
     """Return the gradient of an extreme of all elements; if the extreme is NaN, the NaNs share the gradient."""
-    return _shared(g, x, out, None, isnan(x) if known(lambda: np.isnan(out._array)) else None)
+    return _shared(g, x, out, None, isnan(x) if known(np.isnan, out._array) else None)
 
 
 def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:

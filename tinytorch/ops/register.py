@@ -29,7 +29,6 @@ from tinytorch.core.mode import function_modes, plain, traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, received
-from tinytorch.kernels.meta import NoBatch
 from tinytorch.ops import autocast, overrides
 from tinytorch.ops.overrides import NOT_GIVEN
 
@@ -45,8 +44,6 @@ functions: dict[str, Function] = {}
 _lowered: dict[Any, Any] = {}
 #: The methods of Tensor that `public` and `members` have bound.
 methods: dict[str, Any] = {}
-#: Functions that are told of each method that is bound after them.
-followers: list[Callable[[str, Any], None]] = []
 #: The members of Tensor that `overrides.get_overridable_functions` omits.
 unlisted: set[str] = set()
 
@@ -205,14 +202,9 @@ class Function(Builtin):
         return received(self.name, self, args, kwargs)
 
     def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a failed call with numbers for 0-d tensors, or per example; else raise `error`.
-
-        A function that has read the elements of a batched tensor outside of ops is called per example.
-        """
+        """Return the result of a failed call with numbers for 0-d tensors; else raise `error`."""
         if isinstance(error, NoArray):
             raise supplied("refused")(self.name, args, kwargs, error) from None
-        if isinstance(error, NoBatch):
-            return supplied("of_batched")(self.raw, args, kwargs, error)
         if self.of_tensors and isinstance(error, TypeError) and "out" not in kwargs:
             self._given(args, kwargs)  # (says which arguments are wrong)
         if isinstance(error, (TypeError, AttributeError)) and (numbers := self._as_numbers(args, kwargs)):
@@ -530,8 +522,6 @@ def _bind(name: str, function: Any, raw: Any = None) -> None:
         raise TypeError(f"two methods are declared as Tensor.{name}")
     methods[name] = function
     setattr(Tensor, name, overrides.asking(name, function, raw))
-    for follow in followers:
-        follow(name, function)
 
 
 for _name, _member in list(vars(Tensor).items()):

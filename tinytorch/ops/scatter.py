@@ -22,6 +22,7 @@ from tinytorch.kernels.indexing import scattered
 from tinytorch.kernels.meta import is_meta, within
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.index import _INT64, index_put
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
@@ -231,6 +232,7 @@ def _scatter_prod_rule(
     return to_x, None, to_src
 
 
+@per_example("index")
 def _products_of_others(
     g: Tensor, x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool
 ) -> tuple[Tensor, Tensor]:
@@ -325,6 +327,7 @@ def scatter_reduce_(
 
 
 @public(method=True, out="gather", axis=True)
+@per_example("index")
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -359,6 +362,7 @@ def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, red
 
 
 @public("", method="index_reduce_")
+@per_example("index")
 def index_reduce_(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -375,7 +379,7 @@ def index_reduce_(
 @public(method=True, out="take")
 @op(
     kernels.take,
-    batch="take",
+    batch=lambda x, index: x.reshape(-1)[index],
     complex=OWN,
     refuses=unless_empty("take_cpu"),
     x=lambda g, x_shape, index: _taken_back(g, x_shape, index),
@@ -392,7 +396,9 @@ def take(x: Any, index: Any) -> Any:
 
 _taken_back = op_of(
     kernels.taken_back,
-    batch="taken back",
+    batch=lambda x, shape, index: (
+        x.new_zeros(math.prod(shape)).index_put((index.reshape(-1),), x.reshape(-1), True).reshape(shape)
+    ),
     complex=OWN,
     name="TakeBackward",
     x=lambda g, index: take(g, index),

@@ -17,6 +17,7 @@ from tinytorch.kernels.limits import fits
 from tinytorch.kernels.random import fused
 from tinytorch.kernels.silence import quiet, quietly
 from tinytorch.ops.arguments import named
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, is_index, number
 from tinytorch.ops.register import no_such_call, public
 
@@ -170,6 +171,7 @@ def _progression(start: float, step: float, count: int, like: Array) -> Array:
 
 
 @public(listed=False, traced="creates")
+@per_example("start", "end")
 def linspace(
     start: Any,
     end: Any,
@@ -198,6 +200,7 @@ def linspace(
 
 
 @public(listed=False, traced="creates")
+@per_example("start", "end")
 def logspace(
     start: Any,
     end: Any,
@@ -271,13 +274,11 @@ def _complex_dtype(name: str, start: Any, end: Any, out: Any, dtype: Any) -> Any
 def _ends(name: str, start: Any, end: Any, kind: Dtype | None) -> tuple[Any, Any]:
     ends = []
     for position, (what, value) in enumerate((("start", start), ("end", end)), 1):
-        if isinstance(value, Tensor):
-            if value._array.ndim:
-                raise RuntimeError(
-                    f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
-                    f"{value._array.ndim} dimension(s)."
-                )
-            value._array[()]  # (of a batched one raises NoBatch: each example has a call of its own)
+        if isinstance(value, Tensor) and value._array.ndim:
+            raise RuntimeError(
+                f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
+                f"{value._array.ndim} dimension(s)."
+            )
         given = number(name, what, position, value)
         ends.append(given if kind is None else fits(given, kind))
     return ends[0], ends[1]

@@ -27,7 +27,7 @@ from tinytorch.ops.register import members, pointwise, public
 # Views: another shape -----------------------------------------------------------------------------
 
 
-_view = op(batch="view", name="View", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_view = op(name="View", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
 @public("", method="view")
@@ -84,9 +84,9 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-_reshape_alias = op(batch="view", name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_reshape_alias = op(name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 _reshape_alias.op.name = "reshape"
-_unsafe_view = op_of(kernels.unsafe_view, batch="view", moves=True, x=lambda g, x_shape: g.reshape(x_shape))
+_unsafe_view = op_of(kernels.unsafe_view, moves=True, x=lambda g, x_shape: g.reshape(x_shape))
 
 
 @public(method=True)
@@ -197,8 +197,12 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 _squeeze, _squeeze_dim, _squeeze_dims = (
-    op_of(kernel, batch="squeeze", name=f"SqueezeBackward{k}", view=True, x=lambda g, x_shape: g.reshape(x_shape))
-    for k, kernel in enumerate[Any]((kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims))
+    op_of(kernel, batch=batch, name=f"SqueezeBackward{k}", view=True, x=lambda g, x_shape: g.reshape(x_shape))
+    for k, kernel, batch in (
+        (0, kernels.squeeze, lambda x: _squeeze_dims(x, tuple(range(x.ndim)))),
+        (1, kernels.squeeze_dim, None),
+        (2, kernels.squeeze_dims, None),
+    )
 )
 
 
@@ -244,7 +248,9 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 
 
 _transpose = op_of(kernels.transpose, view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))
-_t = op_of(kernels.t, batch="t", view=True, x=lambda g: _t(g))
+_t = op_of(
+    kernels.t, batch=lambda x: x.transpose(0, 1) if x.ndim == 2 else x.view(x.shape), view=True, x=lambda g: _t(g)
+)
 
 
 @public(also="swapdims", method=True)
@@ -530,7 +536,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-_expand = op_of(kernels.expand, batch="expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
+_expand = op_of(kernels.expand, view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
 
 
 @public("", method="expand")

@@ -19,6 +19,7 @@ from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.programs import as_array
 from tinytorch.kernels.reduce import in_rows, int_of
 from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, op_of, unless_scalar
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.index import _INT64
 from tinytorch.ops.reduce import selection
 from tinytorch.ops.register import public
@@ -139,6 +140,7 @@ def _asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: boo
 
 
 @public(method=True)
+@per_example()
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Return the number of occurrences of each integer from 0 on in a vector, or the sum of their weights.
 
@@ -170,6 +172,7 @@ _bincount = op_of(
 
 
 @public(out="searchsorted")
+@per_example()
 def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Tensor | None = None,
@@ -250,6 +253,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
 
 @public(out="exact")
 @also_by(element="elements", test_element="test_elements")
+@per_example()
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Return for each of `elements` whether it is in `test_elements` (with `invert`: whether it is not).
 
@@ -276,6 +280,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 
 @public(python=True)
+@per_example()
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Return indices of a flattened tensor of `shape`, ints or an int, as one index tensor per dimension.
 

@@ -27,6 +27,7 @@ from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import check_elements, check_tensor, not_implemented, op_of, unless_empty, unless_scalar
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.index import index_select
@@ -106,7 +107,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q.dtype != x.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if known(lambda: ~((q._array >= 0) & (q._array <= 1)).all()):
+    if known(lambda q: ~((q >= 0) & (q <= 1)).all(), q._array):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(
@@ -124,7 +125,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
     ranked = sort(rows, -1)[0]
     last = ranked._array.shape[-1] - 1
     points = reshape(q, (-1,))
-    complete = known(lambda: ~np.isnan(ranked._array).any())  # (not known of batches)
+    complete = known(lambda x: not np.isnan(x).any(), ranked._array)  # (not known of batches)
     if skip_nan and not complete:
         ranks = points * (ranked.isnan().logical_not().sum(-1, keepdim=True) - 1).clamp(min=0).to(ranked.dtype)
     else:
@@ -268,6 +269,7 @@ _histc = op_of(kernels.histc, x=None)
 
 
 @public(method=True, out="histogram")
+@per_example()
 def histogram(
     input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
@@ -296,6 +298,7 @@ def histogram(
 
 
 @public()
+@per_example()
 def histogramdd(
     input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False
 ) -> Any:
@@ -528,6 +531,7 @@ def _product(rows: Any, reduced: Any, which: Any, first: Any) -> Any:
 
 
 @public(also="_segment_reduce")
+@per_example()
 def segment_reduce(
     data: Tensor,
     reduce: str,

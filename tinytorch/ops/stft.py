@@ -278,7 +278,7 @@ def istft(
             "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
             "'dim' argument."
         )
-    if meta.known(lambda: np.abs(envelope._array).min() < 1e-11):
+    if meta.known(lambda x: np.abs(x).min() < 1e-11, envelope._array):
         raise RuntimeError(f"{described()}window overlap add min: 1")
     y = true_divide(y, envelope)
     if len(shape) == 2:

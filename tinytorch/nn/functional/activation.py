@@ -16,6 +16,7 @@ from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (declares `relu_`)
 from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.nn import activation as ops
 from tinytorch.ops.random import apart
@@ -181,6 +182,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 @public(also="nn.functional.rrelu")
+@per_example()
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:

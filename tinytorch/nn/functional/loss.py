@@ -22,6 +22,7 @@ from tinytorch.kernels.meta import within
 from tinytorch.nn.functional.reduction import NUMBERS, checked_reduction
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensors
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.create import ones_like
 from tinytorch.ops.masks import where
 from tinytorch.ops.nn import ctc as _ctc
@@ -471,6 +472,7 @@ def poisson_nll_loss(
 
 
 @public("nn.functional.gaussian_nll_loss")
+@per_example("var")
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:

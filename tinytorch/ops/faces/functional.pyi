@@ -16,7 +16,6 @@ from tinytorch.nn.functional.activation import log_softmax as log_softmax
 from tinytorch.nn.functional.activation import mish as mish
 from tinytorch.nn.functional.activation import relu as relu
 from tinytorch.nn.functional.activation import relu6 as relu6
-from tinytorch.nn.functional.activation import rrelu as rrelu
 from tinytorch.nn.functional.activation import selu as selu
 from tinytorch.nn.functional.activation import sigmoid as sigmoid
 from tinytorch.nn.functional.activation import silu as silu
@@ -44,7 +43,6 @@ from tinytorch.nn.functional.layers import rms_norm as rms_norm
 from tinytorch.nn.functional.loss import cosine_similarity as cosine_similarity
 from tinytorch.nn.functional.loss import cross_entropy as cross_entropy
 from tinytorch.nn.functional.loss import ctc_loss as ctc_loss
-from tinytorch.nn.functional.loss import gaussian_nll_loss as gaussian_nll_loss
 from tinytorch.nn.functional.loss import huber_loss as huber_loss
 from tinytorch.nn.functional.loss import kl_div as kl_div
 from tinytorch.nn.functional.loss import nll_loss as nll_loss
@@ -102,6 +100,7 @@ def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any = ..., 
 def fractional_max_pool2d_with_indices(input: Any, kernel_size: Any, output_size: Any = ..., output_ratio: Any = ..., return_indices: Any = ..., _random_samples: Any = ...) -> tuple[Tensor, Tensor]: """Return `fractional_max_pool2d` and the indices, whatever `return_indices` is."""
 def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any = ..., output_ratio: Any = ..., return_indices: Any = ..., _random_samples: Any = ...) -> Tensor: """Return the maxima of windows of the last 3 dimensions, at pseudorandom positions."""
 def fractional_max_pool3d_with_indices(input: Any, kernel_size: Any, output_size: Any = ..., output_ratio: Any = ..., return_indices: Any = ..., _random_samples: Any = ...) -> tuple[Tensor, Tensor]: """Return `fractional_max_pool3d` and the indices, whatever `return_indices` is."""
+def gaussian_nll_loss(input: Any, target: Any, var: Any, full: Any = ..., eps: Any = ..., reduction: Any = ...) -> Tensor: """Return the mean negative log-likelihood under normal distributions."""
 def gelu(input: Any, *, approximate: Any = ..., out: Any = ...) -> Tensor: """Return `x * Phi(x)`, Phi the cumulative distribution of the normal distribution."""
 def hardshrink(input: Any, lambd: Any = ..., *, out: Any = ...) -> Tensor: """Return `x`, but 0 where it is in [-lambd, lambd]."""
 def hardtanh_(input: Any, min_val: Any = ..., max_val: Any = ...) -> Tensor: """In-place version of `hardtanh`."""
@@ -128,6 +127,7 @@ def multi_margin_loss(input: Any, target: Any, p: Any = ..., margin: Any = ..., 
 def multilabel_margin_loss(input: Any, target: Any, size_average: Any = ..., reduce: Any = ..., reduction: Any = ...) -> Tensor: """Return the mean of `sum(max(0, 1 - x[label] + x[other])) / C`, over all pairs of a label and another class."""
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = ..., size_average: Any = ..., reduce: Any = ..., reduction: Any = ...) -> Tensor: """Return the mean of the binary cross entropies of all classes, for samples with several labels."""
 def relu_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `relu`: writes the result into this tensor and returns it."""
+def rrelu(input: Any, lower: Any = ..., upper: Any = ..., training: Any = ..., inplace: Any = ...) -> Tensor: """Return `input` where it is positive, else `a * input`; in place if `inplace`."""
 def rrelu_(input: Any, lower: Any = ..., upper: Any = ..., training: Any = ...) -> Tensor: """In-place version of `rrelu`."""
 def selu_(input: Any) -> Tensor: """In-place version of `selu`."""
 def smooth_l1_loss(input: Any, target: Any, size_average: Any = ..., reduce: Any = ..., reduction: Any = ..., beta: Any = ...) -> Tensor: """Return the mean error, squared where it is small, absolute where it is large."""

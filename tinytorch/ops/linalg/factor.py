@@ -65,7 +65,7 @@ def _column(x: Any) -> Any:
 
 
 def _det_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    if not known(lambda: (out._array != 0).all()):
+    if not known(np.all, out._array):
         return _column(g) * _cofactors(x)
     return _column(g * out) * inverse_info(x)[0].mT
 
@@ -302,7 +302,7 @@ def _without_diagonal(x: Tensor) -> Tensor:
 def _check_phases(name: str, what: str, whole: str, *phases: Tensor) -> None:
     """Raise PyTorch's error if a function depends on phases of vectors, which the decomposition leaves open."""
     first, second = phases[0]._array, phases[-1]._array if len(phases) > 1 else 0
-    if known(lambda: (~(np.abs(first + second) <= 1e-2 + 1e-2 * np.abs(second))).any()):
+    if known(lambda x, y: (~(np.abs(x + y) <= 1e-2 + 1e-2 * np.abs(y))).any(), first, second):
         raise RuntimeError(
             f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
             f"loss function depends on this {whole}."
@@ -1053,7 +1053,7 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
                 [0.5000, 2.5000]])
     """
     factors, pivots, info = ldl_factor_ex(input, hermitian=hermitian)
-    if known(lambda: info._array.any()):
+    if known(np.any, info._array):
         raise RuntimeError(
             f"torch.linalg.ldl_factor: D has a zero on its diagonal (code {int(info._array.max())}): the matrix is "
             "singular"

@@ -23,6 +23,7 @@ from tinytorch.ops import complex as complexes
 from tinytorch.ops import reduce, return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, op_of
 from tinytorch.ops.arithmetic import _alike, abs, clamp, sgn
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.index import index_select
 from tinytorch.ops.linalg import factor as decompose
 from tinytorch.ops.linalg import solve
@@ -776,6 +777,7 @@ def _check_weights(name: str, weights: Tensor, count: int, integral: bool) -> No
 
 
 @public(method=True)
+@per_example("fweights", "aweights")
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:

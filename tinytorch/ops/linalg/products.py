@@ -37,22 +37,22 @@ from tinytorch.ops.shape import _unsafe_view
 
 
 _product = functools.partial(pointwise, linear=True, complex=HOLOMORPHIC)
-mm_nt: Any = _product("mm", products.mm_nt, batch="mm_nt", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
-mm_tn: Any = _product("mm", products.mm_tn, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
+mm_nt: Any = _product("mm", products.mm_nt, batch="ik,jk->ij", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
+mm_tn: Any = _product("mm", products.mm_tn, batch="ki,kj->ij", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
 # The same products with a column-major result, so that the gradient of a column-major operand (`weight.t()`) has the
 # memory layout of the operand.
 _mm_nt_columns: Any = _product(
-    "mm", products.mm_nt_columns, batch="mm_nt", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
+    "mm", products.mm_nt_columns, batch="ik,jk->ij", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
 )
 _mm_tn_columns: Any = _product(
-    "mm", products.mm_tn_columns, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
+    "mm", products.mm_tn_columns, batch="ki,kj->ij", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
 )
 # By whether the first and the second operand are row-major.
 _MM: dict[tuple[bool, bool], Any] = {
     (x_rows, y_rows): _product(
         "mm",
         products.mm,
-        batch="mm",
+        batch="ik,kj->ij",
         x=(lambda g, y: mm_nt(g, y)) if x_rows else (lambda g, y: _mm_nt_columns(g, y)),
         y=(lambda g, x: mm_tn(x, g)) if y_rows else (lambda g, x: _mm_tn_columns(x, g)),
     )
@@ -62,13 +62,17 @@ _MM: dict[tuple[bool, bool], Any] = {
 mm_nn: Any = _MM[True, True]
 
 _of_batches = functools.partial(
-    _product, "bmm", products.bmm, batch="bmm", x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)
+    _product, "bmm", products.bmm, batch="bik,bkj->bij", x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)
 )
 _bmm: Any = _of_batches()
 # The batched product of `matmul`, whose last step in PyTorch is a view that restores the leading dimensions.
 _stacks: Any = renamed(_of_batches(), "UnsafeViewBackward0")
-_bmm_nt: Any = _product("bmm", products.bmm_nt, batch="bmm_nt", x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x))
-_bmm_tn: Any = _product("bmm", products.bmm_tn, batch="bmm_tn", x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g))
+_bmm_nt: Any = _product(
+    "bmm", products.bmm_nt, batch="bik,bjk->bij", x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x)
+)
+_bmm_tn: Any = _product(
+    "bmm", products.bmm_tn, batch="bki,bkj->bij", x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g)
+)
 
 # The products of groups (`nn.functional.grouped_mm`): each gradient is one again.
 grouped_mm: Any = op_of(
@@ -78,16 +82,22 @@ grouped_mm: Any = op_of(
     offs=None,
 )
 
-_mv: Any = _product("mv", products.mv, batch="mv", x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
-_mv_t: Any = _product("mv", products.mv_t, batch="mv_t", x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
+_mv: Any = _product("mv", products.mv, batch="ik,k->i", x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
+_mv_t: Any = _product("mv", products.mv_t, batch="ki,k->i", x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
 # The product of a vector and a matrix by `matmul`, whose last step in PyTorch removes the vector's added dimension.
 _vm: Any = renamed(
-    _product("squeeze", products.vm, batch="vm", x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)),
+    _product("squeeze", products.vm, batch="k,kj->j", x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)),
     "SqueezeBackward4",
 )
-_outer: Any = _product("outer", np.multiply.outer, batch="outer", x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x))
+_outer: Any = _product(
+    "outer",
+    np.multiply.outer,
+    batch=lambda x, y: x.reshape(*x.shape, *[1] * y.ndim) * y,
+    x=lambda g, y: _mv(g, y),
+    y=lambda g, x: _mv_t(g, x),
+)
 _of_vectors = functools.partial(
-    _product, "dot", products.dot, batch="dot", refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
+    _product, "dot", products.dot, batch="k,k->", refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
 )
 _dot_product: Any = _of_vectors()
 
@@ -299,10 +309,18 @@ def _times(t: Any, factor: Any) -> Any:
     return t if factor == 1 else t * factor
 
 
+def _weighted(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """Return `beta * x + alpha * product` in Tensor code; each factor may differ between the examples of a batch."""
+    product = product if type(alpha) is int and alpha == 1 else product * alpha
+    if not isinstance(beta, Tensor) and beta == 0:
+        return product
+    return (x if type(beta) is int and beta == 1 else x * beta) + product
+
+
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
     products.addmm,
-    batch="addmm",
+    batch=lambda x, a, b, beta, alpha: _weighted(x, a @ b, beta, alpha),
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
@@ -322,7 +340,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
 @public(method=True, in_place="function", out="exact")
 @op(
     products.addmv,
-    batch="addmm",
+    batch=lambda x, a, b, beta, alpha: _weighted(x, a @ b, beta, alpha),
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmv_impl_cpu"),
     x=lambda g, beta: _times(g, beta),
@@ -342,7 +360,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
     products.baddbmm,
-    batch="addmm",
+    batch=lambda x, a, b, beta, alpha: _weighted(x, a @ b, beta, alpha),
     complex=HOLOMORPHIC,
     refuses=unless_empty("baddbmm"),
     x=lambda g, beta: _times(g, beta),
@@ -362,7 +380,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
 @public(method=True, in_place=True, out="addbmm", autocast="op")
 @op(
     products.addbmm,
-    batch="addbmm",
+    batch=lambda x, a, b, beta, alpha: _weighted(x, (a @ b).sum(0), beta, alpha),
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
@@ -382,7 +400,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 @public(method=True, in_place=True, out="promoted")
 @op(
     products.addr,
-    batch="addr",
+    batch=lambda x, a, b, beta, alpha: _weighted(x, a.unsqueeze(1) * b, beta, alpha),
     complex=HOLOMORPHIC,
     refuses="addr_cpu",
     x=lambda g, beta: _times(g, beta),
@@ -868,5 +886,9 @@ _trace = op_of(
     x=lambda g, x_shape: _diagonal_of(g, x_shape),
 )
 _diagonal_of = op_of(
-    products.diagonal_matrix, batch="diagonal matrix", complex=OWN, name="TraceBackward", x=lambda g: _trace(g)
+    products.diagonal_matrix,
+    batch=lambda x, shape: x * x.new_tensor(np.eye(*shape)),
+    complex=OWN,
+    name="TraceBackward",
+    x=lambda g: _trace(g),
 )

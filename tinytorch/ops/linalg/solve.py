@@ -100,7 +100,7 @@ def raise_first(info: Tensor, message: str) -> None:
     """Raise LinAlgError if a code is not 0; the message has fields for the matrix, `{which}`, and the code, `{k}`."""
     while hasattr(info, "_under"):  # inside of `vmap`: the codes of all examples
         info = info._under
-    if known(lambda: info._array.any()):
+    if known(np.any, info._array):
         which, k = kernels.first_failure(info._array)
         raise LinAlgError(message.format(which=kernels.batch_words(which), k=k))
 

@@ -166,7 +166,6 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
 
 _prelu = op_of(
     activation.prelu,
-    batch="rectified",
     refuses="prelu_cpu",
     joint=lambda g, needs, x, weight: _prelu_grad(g, x, weight),
     inputs=("x", "weight"),
@@ -190,7 +189,7 @@ def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
 
 _prelu_grad = op_of(
     activation.prelu_grad,
-    batch="prelu gradient",
+    batch=lambda g, x, weight: (g.where(x > 0, g * weight), (g * x).masked_fill(x > 0, 0)),
     name="PreluKernelBackward",
     outputs=2,
     g=_prelu_grad_g,

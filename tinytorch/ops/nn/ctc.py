@@ -10,6 +10,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import ctc
 from tinytorch.kernels.checks import tensor_name
 from tinytorch.ops.arguments import not_implemented, op_of
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.register import public
 
 _INT64 = np.dtype(np.int64)
@@ -72,6 +73,7 @@ def _padded(targets: Any, lengths: Any) -> Any:
 
 
 @public(autocast="float32")
+@per_example("targets", "input_lengths", "target_lengths")
 def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
     zero_infinity: bool = False,

@@ -19,6 +19,7 @@ from tinytorch.kernels.meta import is_meta, known, within
 from tinytorch.kernels.silence import quietly
 from tinytorch.kernels.statistics import segments_of
 from tinytorch.ops.arguments import check_tensor, op_of
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.index import index_select
 from tinytorch.ops.masks import masked_fill
 from tinytorch.ops.reduce import vector_norm
@@ -65,6 +66,7 @@ def embedding(
 
 
 @public()
+@per_example()
 def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scale the rows of `weight` at `indices` whose norm is larger down to `max_norm`, in place, and return it.
 
@@ -115,6 +117,7 @@ def _sizes(count: int, offsets: Tensor, last: bool) -> Any:
 
 
 @public()
+@per_example()
 def embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,
     sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,

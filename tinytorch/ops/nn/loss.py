@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tinytorch.core.op import op
@@ -32,7 +33,7 @@ def _of_difference(kernel: Any, slope: Any) -> Any:
         grad = slope(x - y, parameter) * _share(g, reduction, x._array.size)
         return grad if needs[0] else None, -grad if needs[1] else None
 
-    return op(batch="loss", joint=rule, inputs=("x", "y"))(kernel)
+    return op(joint=rule, inputs=("x", "y"))(kernel)
 
 
 mse_loss = _of_difference(loss.mse_loss, lambda d, _: d * 2)
@@ -61,7 +62,7 @@ def _bce_y(g: Tensor, x: Tensor, weight: Any, reduction: str) -> Tensor:
     return grad if weight is None else grad * weight
 
 
-binary_cross_entropy = op(batch="loss", x=_bce_x, y=_bce_y, weight=None)(loss.binary_cross_entropy)
+binary_cross_entropy = op(x=_bce_x, y=_bce_y, weight=None)(loss.binary_cross_entropy)
 
 
 #: The derivative of binary cross entropy by the logits, `sigmoid(x) - y`.
@@ -85,7 +86,7 @@ def _bce_logits_y(g: Tensor, x: Tensor, weight: Any, pos_weight: Any, reduction:
     return grad if weight is None else grad * weight
 
 
-binary_cross_entropy_with_logits = op(batch="loss", x=_bce_logits_x, y=_bce_logits_y, weight=None, pos_weight=None)(
+binary_cross_entropy_with_logits = op(x=_bce_logits_x, y=_bce_logits_y, weight=None, pos_weight=None)(
     loss.binary_cross_entropy_with_logits
 )
 
@@ -98,9 +99,7 @@ def _logistic_u(g: Tensor, u: Tensor) -> Tensor:
 
 _soft_margin_slope = pointwise("soft_margin_slope", loss.soft_margin_slope, u=_logistic_u)
 soft_margin_loss = op(
-    batch="loss",
-    x=lambda g, x, y, reduction: _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x)),
-    y=None,
+    x=lambda g, x, y, reduction: _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x)), y=None
 )(loss.soft_margin_loss)
 
 
@@ -114,7 +113,7 @@ def _nll_x(g: Tensor, x: Tensor, target: Tensor, weight: Any, ignore_index: int,
 
 
 # Two ops with one kernel: PyTorch's node has a different name for scores of shape (N, C, d1, ...).
-_nll_losses = [op_of(loss.nll, batch="classes", name=name, x=_nll_x, target=None, weight=None) for name in _NLL_NODES]
+_nll_losses = [op_of(loss.nll, name=name, x=_nll_x, target=None, weight=None) for name in _NLL_NODES]
 
 
 def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
@@ -122,16 +121,29 @@ def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
     return _nll_losses[x._array.ndim > 2](x, target, weight, ignore_index, reduction)
 
 
+def _nll_gradient(g: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+    """Return minus the weight of each label, at its place, in Tensor code, by which `vmap` computes it."""
+    dim = 0 if x.ndim == 1 else 1
+    kept = target != ignore_index
+    safe = target.where(kept, target.new_zeros(()))
+    share = kept.to(x.dtype) if weight is None else weight[safe] * kept
+    if reduction == "mean":
+        total = share.sum()
+        g = g / total.masked_fill(total == 0, math.nan)
+    places, values = safe.unsqueeze(dim).long(), (-share * g).masked_fill(~kept, 0).unsqueeze(dim)
+    return x.new_zeros(x.shape).scatter(dim, places, values)
+
+
 _nll_loss_grad = op_of(
     loss.nll_loss_grad,
-    batch="nll gradient",
+    batch=_nll_gradient,
     name="NllLossBackward",
     g=lambda g, target, weight, ignore_index, reduction: nll_loss(g, target, weight, ignore_index, reduction),
     x=lambda gg: zero_gradient(gg),
     target=None,
     weight=None,
 )
-_soft_targets = op_of(loss.soft_targets, batch="soft targets", outputs=2, x=None, target=None, weight=None)
+_soft_targets = op_of(loss.soft_targets, batch="of type", outputs=2, x=None, target=None, weight=None)
 
 
 def _cross_entropy_x(
@@ -164,15 +176,7 @@ def _cross_entropy_x(
 #: `nll_loss(log_softmax(x))` in one op: for scores (N, C) and labels (N,); for scores (N, C, d1, ...); and with label
 #: smoothing, for which PyTorch's graph adds two terms.
 cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
-    op_of(
-        loss.cross_entropy,
-        batch="classes",
-        name=name,
-        x=_cross_entropy_x,
-        target=None,
-        weight=None,
-        residuals=("slope",),
-    )
+    op_of(loss.cross_entropy, name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))
     for name in (*_NLL_NODES, "Add")
 ]
 

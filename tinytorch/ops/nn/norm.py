@@ -21,6 +21,7 @@ from tinytorch.kernels import layer_norm as layer_norms
 from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.silence import quietly
 from tinytorch.ops.arguments import check_tensor, op_of
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.register import public
 
 
@@ -33,18 +34,12 @@ _OF_GRADIENTS: dict[str, Any] = {"outputs": 3, "g": None, "x": None, "weight": N
 _batch_norm_grad = op_of(norm.batch_norm_grad, batch="channels", name="NativeBatchNormBackward", **_OF_GRADIENTS)
 _group_norm_grad = op_of(norm.group_norm_grad, batch="channels", name="NativeGroupNormBackward", **_OF_GRADIENTS)
 _layer_norm_grad = op_of(
-    layer_norms.layer_norm_grad, batch="layer norm gradient", name="NativeLayerNormBackward", **_OF_GRADIENTS
+    layer_norms.layer_norm_grad, name="NativeLayerNormBackward", batch=lambda *given: _of_batch(*given), **_OF_GRADIENTS
 )
 _rms_norm_grad = op_of(
-    layer_norms.rms_norm_grad,
-    batch="rms norm gradient",
-    name="RmsNormBackward",
-    outputs=2,
-    g=None,
-    x=None,
-    weight=None,
-    scale=None,
-)
+    layer_norms.rms_norm_grad, batch=lambda *given: _of_batch(*given[:-1], None, given[-1]), name="RmsNormBackward",
+    outputs=2, g=None, x=None, weight=None, scale=None,
+)  # fmt: skip
 
 
 def _chosen(needs: tuple[bool, ...], grads: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
@@ -218,8 +213,8 @@ def _with_statistics(
 
     def update(mean: Tensor, variance: Tensor) -> None:
         if running_mean is not None:
-            _move(running_mean._array, mean._array, 0, momentum)
-            _move(running_var._array, variance._array, input._array.size // channels, momentum)
+            _batch_norm_update_stats(running_mean._array, mean._array, 0, momentum)
+            _batch_norm_update_stats(running_var._array, variance._array, input._array.size // channels, momentum)
 
     try:
         found: tuple[Tensor, Tensor, Tensor] = _by_batch(input, weight, bias, eps)
@@ -230,7 +225,8 @@ def _with_statistics(
     return found
 
 
-def _move(array: Any, new: Any, count: int, momentum: float) -> None:
+@per_example("array")
+def _batch_norm_update_stats(array: Any, new: Any, count: int, momentum: float) -> None:
     """Update a running statistic as `norm.move` does; as in PyTorch, this does not increment the version."""
     for mode in local.state.modes or ():
         mode.wrote(norm.move, array, new, count, momentum)
@@ -323,9 +319,14 @@ def instance_norm(
     if use_input_stats and samples:
         for running, each in ((running_mean, per_mean), (running_var, per_var)):
             if running is not None and each is not None:
-                running._array[...] = quietly(np.mean, each._array.reshape(samples, channels), 0)
+                _instance_norm_update_stats(running._array, each._array)
                 count_write(running)
     return out.view(input.shape)
+
+
+@per_example("array")
+def _instance_norm_update_stats(array: Any, of_samples: Any) -> None:
+    array[...] = quietly(np.mean, of_samples.reshape(of_samples.size // max(array.size, 1), *array.shape), 0)
 
 
 def _group_rule(
@@ -465,26 +466,42 @@ def native_layer_norm(
 # Normalisation over the last dimensions ------------------------------------------------------------
 
 
-def _layer_norm_rule(
-    g: Tensor, needs: Any, x: Tensor, normalized_shape: Any, weight: Any, eps: float, mean: Any, scale: Any
-) -> Any:
-    if mean is not None:
-        return _layer_norm_grad(g, needs, x, len(normalized_shape), weight, mean, scale)
-    # Under create_graph the gradients are computed differentiably from the input; the engine casts them.
-    if x._array.dtype.itemsize == 2:
-        g, x = g.float(), x.float()
-    dims = tuple(range(x.ndim - len(normalized_shape), x.ndim))
-    leading = tuple(range(x.ndim - len(normalized_shape)))
-    normal, scale = _normalised(x, dims, eps)
+def _over_last(
+    g: Tensor, needs: Any, normal: Tensor, scale: Tensor, weight: Any, count: int, centred: bool
+) -> tuple[Any, Any, Any]:
+    """Return the gradients in Tensor code, given the normalised input and the factor that normalises."""
+    dims, leading = tuple(range(-count, 0)), tuple(range(g.ndim - count))
     grad = grad_weight = grad_bias = None
     if needs[0]:
         slope = g if weight is None else g * weight
-        grad = (slope - slope.mean(dims, keepdim=True) - normal * (slope * normal).mean(dims, keepdim=True)) * scale
+        middle = normal * (slope * normal).mean(dims, keepdim=True)
+        grad = ((slope - slope.mean(dims, keepdim=True) if centred else slope) - middle) * scale
     if needs[1]:
         grad_weight = (g * normal).sum(leading) if leading else g * normal
-    if needs[2]:
+    if centred and needs[2]:
         grad_bias = g.sum(leading) if leading else g
     return grad, grad_weight, grad_bias
+
+
+def _of_batch(g: Tensor, needs: Any, x: Tensor, count: int, weight: Any, mean: Any, scale: Any) -> Any:
+    """Return what `_layer_norm_grad` and `_rms_norm_grad` return, without a mean, by which `vmap` computes them."""
+    shape = (*x.shape[: x.ndim - count], *(1,) * count)
+    scale = scale.reshape(shape)
+    normal = (x if mean is None else x - mean.reshape(shape)) * scale
+    found = _over_last(g, needs, normal, scale, weight, count, mean is not None)
+    return found if mean is not None else found[:2]
+
+
+def _layer_norm_rule(
+    g: Tensor, needs: Any, x: Tensor, normalized_shape: Any, weight: Any, eps: float, mean: Any, scale: Any
+) -> Any:
+    count = len(normalized_shape)
+    if mean is not None:
+        return _layer_norm_grad(g, needs, x, count, weight, mean, scale)
+    # Under create_graph the gradients are computed differentiably from the input; the engine casts them.
+    if x._array.dtype.itemsize == 2:
+        g, x = g.float(), x.float()
+    return _over_last(g, needs, *_normalised(x, tuple(range(x.ndim - count, x.ndim)), eps), weight, count, True)
 
 
 @op(
@@ -499,17 +516,8 @@ def layer_norm(x: Any, normalized_shape: tuple[int, ...], weight: Any, bias: Any
 def _rms_norm_rule(g: Tensor, needs: Any, x: Tensor, count: int, weight: Any, eps: float, scale: Any) -> Any:
     if scale is not None:
         return _rms_norm_grad(g, needs, x, count, weight, scale)
-    dims = tuple(range(-count, 0))
-    leading = tuple(range(x.ndim - count))
-    scale = ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
-    grad = grad_weight = None
-    if needs[0]:
-        slope = g if weight is None else g * weight
-        grad = (slope - x * scale * scale * (slope * x).mean(dims, keepdim=True)) * scale
-    if needs[1]:
-        grad_weight = g * x * scale
-        grad_weight = grad_weight.sum(leading) if leading else grad_weight
-    return grad, grad_weight
+    scale = ((x * x).mean(tuple(range(-count, 0)), keepdim=True) + eps).rsqrt()
+    return _over_last(g, needs, x * scale, scale, weight, count, False)[:2]
 
 
 rms_norm = op(batch="layer norm", joint=_rms_norm_rule, inputs=("x", "weight"), residuals=("scale",), name="Mul")(

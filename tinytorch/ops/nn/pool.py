@@ -595,8 +595,8 @@ def _unpooled(
         raise refused("max_unpool3d" if n == 3 else "max_unpool2d", input._array)
     index = indices._array
     size = math.prod(sizes)
-    wrong = (index < 0) | (index >= size)
-    if known(wrong.any()):
+    if known(lambda at: ((at < 0) | (at >= size)).any(), index):
+        wrong = (index < 0) | (index >= size)
         volume = "x".join(map(str, sizes if n > 1 else (*sizes, 1)))
         raise RuntimeError(f"Found an invalid max index: {index[wrong].flat[0]} (output volumes are of size {volume})")
     if n == 1:

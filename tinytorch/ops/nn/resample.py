@@ -23,6 +23,7 @@ from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
 from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.register import public
 
 
@@ -128,8 +129,7 @@ def upsample(
                 for a, b, factor in zip(spatial, sizes, factors, strict=True)
             ]
         )
-        made = kernels.apply_to_bytes(x.reshape(-1, *spatial), fixed)
-        return wrap(formatted(made.reshape(*x.shape[:2], *sizes), x))
+        return upsample_bytes(input, fixed)
     kind = np.float64 if x.dtype == np.float64 else np.float32
     maps: list[Map | None] = []
     for length, count, factor in zip(spatial, sizes, factors, strict=True):
@@ -146,6 +146,14 @@ def upsample(
             make = kernels.cubic if mode == "bicubic" else kernels.linear
             maps.append(make(length, count, align_corners, factor, kind))
     return _NODES[mode, n](input, tuple(maps), True)
+
+
+@per_example()
+def upsample_bytes(input: Tensor, maps: tuple[Any, ...]) -> Tensor:
+    """Return bytes mapped along their spatial dimensions by the integer weights of PyTorch."""
+    x = input._array
+    made = kernels.apply_to_bytes(x.reshape(-1, *x.shape[2:]), maps)
+    return wrap(formatted(made.reshape(*x.shape[:2], *made.shape[1:]), x))
 
 
 # Sampling at a grid -------------------------------------------------------------------------------
@@ -235,6 +243,7 @@ _sample = _samples[2]
 
 
 @public(autocast="float32")
+@per_example()
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
