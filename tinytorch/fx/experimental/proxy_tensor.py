@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.core.declaration import Op
 from tinytorch.core.device import device
+from tinytorch.core.facts import fact, subject
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import tree_flatten, tree_map
-from tinytorch.fx._aten import FUNCTIONS, LOWERED, Drawing, UnsupportedOp, aten
+from tinytorch.fx._aten import Drawing, UnsupportedOp, aten, rules_of
 from tinytorch.fx._symbolic_trace import PH, Tracer
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node
@@ -76,7 +78,7 @@ class _Creations(TorchFunctionMode):
                 recorder.given(each)
         declared = getattr(func, "raw", func)
         if getattr(declared, "__traced_as__", None) not in ("creates", "draws"):
-            rule = FUNCTIONS.get(getattr(func, "name", ""))
+            rule = None if isinstance(subject(func), Op) else fact(func, "aten")
             result = func(*args, **kwargs) if rule is None else recorder.function(rule, func, args, kwargs)
             recorder.lose(result)
             return result
@@ -266,7 +268,7 @@ class _Recorder(DispatchMode):
             return self.tensors.get(id(x), x) if isinstance(x, np.ndarray) else x
 
         args, kwargs = tree_map(as_tensor, (args, kwargs))
-        for rule in LOWERED.get(op.name, ()) or LOWERED[""]:
+        for rule in rules_of(op):
             try:
                 found = rule(self.emit, op, result, *args, **kwargs)
             except (UnsupportedOp, TypeError, ValueError, RuntimeError, IndexError, AttributeError) as error:

@@ -35,16 +35,24 @@ from tinytorch.ops.shape import _unsafe_view
 # The families -------------------------------------------------------------------------------------
 
 
-_product = functools.partial(pointwise, linear=True, complex=HOLOMORPHIC)
+def _products(place: int, dim: int = -1) -> Any:
+    """Return the number of multiply-adds of a product that sums over a dimension of the argument at a place."""
+    return lambda out, *args: math.prod(out) * (args[place][dim] if args[place] else 1)
+
+
+_product = functools.partial(pointwise, linear=True, complex=HOLOMORPHIC, multiply_adds=_products(0))
+_of_rows = {"multiply_adds": _products(0, -2)}  # (the first factor is transposed)
 mm_nt: Any = _product("mm", products.mm_nt, batch="mm_nt", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
-mm_tn: Any = _product("mm", products.mm_tn, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
+mm_tn: Any = _product(
+    "mm", products.mm_tn, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g), **_of_rows
+)
 # The same products with a column-major result, so that the gradient of a column-major operand (`weight.t()`) has the
 # memory layout of the operand.
 _mm_nt_columns: Any = _product(
     "mm", products.mm_nt_columns, batch="mm_nt", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
 )
 _mm_tn_columns: Any = _product(
-    "mm", products.mm_tn_columns, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
+    "mm", products.mm_tn_columns, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g), **_of_rows
 )
 # By whether the first and the second operand are row-major.
 _MM: dict[tuple[bool, bool], Any] = {
@@ -67,7 +75,9 @@ _bmm: Any = _of_batches()
 # The batched product of `matmul`, whose last step in PyTorch is a view that restores the leading dimensions.
 _stacks: Any = renamed(_of_batches(), "UnsafeViewBackward0")
 _bmm_nt: Any = _product("bmm", products.bmm_nt, batch="bmm_nt", x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x))
-_bmm_tn: Any = _product("bmm", products.bmm_tn, batch="bmm_tn", x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g))
+_bmm_tn: Any = _product(
+    "bmm", products.bmm_tn, batch="bmm_tn", x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g), **_of_rows
+)
 
 # The products of groups (`nn.functional.grouped_mm`): each gradient is one again.
 grouped_mm: Any = op_of(
@@ -78,13 +88,17 @@ grouped_mm: Any = op_of(
 )
 
 _mv: Any = _product("mv", products.mv, batch="mv", x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
-_mv_t: Any = _product("mv", products.mv_t, batch="mv_t", x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
+_mv_t: Any = _product(
+    "mv", products.mv_t, batch="mv_t", x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g), **_of_rows
+)
 # The product of a vector and a matrix by `matmul`, whose last step in PyTorch removes the vector's added dimension.
 _vm: Any = renamed(
     _product("squeeze", products.vm, batch="vm", x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)),
     "SqueezeBackward4",
 )
-_outer: Any = _product("outer", np.multiply.outer, batch="outer", x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x))
+_outer: Any = _product(
+    "outer", np.multiply.outer, batch="outer", x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x), multiply_adds=None
+)
 _of_vectors = functools.partial(
     _product, "dot", products.dot, batch="dot", refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
 )
@@ -295,6 +309,7 @@ def _times(t: Any, factor: Any) -> Any:
     batch="addmm",
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
+    multiply_adds=_products(1),
     x=lambda g, beta: _times(g, beta),
     mat1=lambda g, mat2, alpha: _times(mm_nt(g, mat2), alpha),
     mat2=lambda g, mat1, alpha: _times(mm_tn(mat1, g), alpha),
@@ -315,6 +330,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
     batch="addmm",
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmv_impl_cpu"),
+    multiply_adds=_products(1),
     x=lambda g, beta: _times(g, beta),
     mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
     vec=lambda g, mat, alpha: _times(_mv_t(mat, g), alpha),
@@ -335,6 +351,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     batch="addmm",
     complex=HOLOMORPHIC,
     refuses=unless_empty("baddbmm"),
+    multiply_adds=_products(1),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
     batch2=lambda g, batch1, alpha: _times(_bmm_tn(batch1, g), alpha),
@@ -354,6 +371,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
     products.addbmm,
     batch="addbmm",
     complex=HOLOMORPHIC,
+    multiply_adds=lambda out, x, batch1, *rest: math.prod(out) * batch1[0] * batch1[2],
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
