@@ -14,8 +14,6 @@ from tinytorch.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]
 
-_CONVOLUTIONS = ("_convolution", "_transposed_convolution", "_conv_weight")
-
 
 class FlopCounterMode(DispatchMode):
     """A context manager that counts floating-point operations, forward and backward, by module and operator.
@@ -63,12 +61,12 @@ class FlopCounterMode(DispatchMode):
         if not isinstance(op, Op):
             return run_function(self, op, args)
         out = caller(*args, **kwargs)
-        name = op.name
-        if name in (*COUNTED, *_CONVOLUTIONS):
+        name, convolves = op.name, op.node_class.__name__.startswith("Convolution")
+        if name in COUNTED or convolves:
             count = 2 * op.products(out, args, kwargs)
             if name == "linear":
                 name = "mm" if op.bind(args, kwargs)[2] is None else "addmm"
-            elif name in _CONVOLUTIONS:
+            elif convolves:
                 name = "convolution_backward" if self.mod_tracker.is_bw else "convolution"
             for path in sorted(self.mod_tracker.parents):
                 self.flop_counts[path][getattr(ops.aten, name)] += count

@@ -18,9 +18,11 @@ import numpy as np
 from tinytorch.core import facts
 from tinytorch.core.declaration import Op, camel
 from tinytorch.core.tensor import Tensor
+from tinytorch.fx._names import root
 from tinytorch.kernels import dtypes
 from tinytorch.ops.register import functions
 
+torch = root()  # (the functions that have rules)
 #: The dtypes of results that are not those of the first input.
 _TYPES = {
     **dict.fromkeys(("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN", "IsInf"), dtypes.bool),

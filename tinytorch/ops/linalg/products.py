@@ -41,18 +41,16 @@ def _products(place: int, dim: int = -1) -> Any:
 
 
 _product = functools.partial(pointwise, linear=True, complex=HOLOMORPHIC, multiply_adds=_products(0))
-_of_rows = {"multiply_adds": _products(0, -2)}  # (the first factor is transposed)
+_turned = functools.partial(_product, multiply_adds=_products(0, -2))  # (the first factor is transposed)
 mm_nt: Any = _product("mm", products.mm_nt, batch="mm_nt", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
-mm_tn: Any = _product(
-    "mm", products.mm_tn, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g), **_of_rows
-)
+mm_tn: Any = _turned("mm", products.mm_tn, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
 # The same products with a column-major result, so that the gradient of a column-major operand (`weight.t()`) has the
 # memory layout of the operand.
 _mm_nt_columns: Any = _product(
     "mm", products.mm_nt_columns, batch="mm_nt", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
 )
-_mm_tn_columns: Any = _product(
-    "mm", products.mm_tn_columns, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g), **_of_rows
+_mm_tn_columns: Any = _turned(
+    "mm", products.mm_tn_columns, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
 )
 # By whether the first and the second operand are row-major.
 _MM: dict[tuple[bool, bool], Any] = {
@@ -75,9 +73,7 @@ _bmm: Any = _of_batches()
 # The batched product of `matmul`, whose last step in PyTorch is a view that restores the leading dimensions.
 _stacks: Any = renamed(_of_batches(), "UnsafeViewBackward0")
 _bmm_nt: Any = _product("bmm", products.bmm_nt, batch="bmm_nt", x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x))
-_bmm_tn: Any = _product(
-    "bmm", products.bmm_tn, batch="bmm_tn", x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g), **_of_rows
-)
+_bmm_tn: Any = _turned("bmm", products.bmm_tn, batch="bmm_tn", x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g))
 
 # The products of groups (`nn.functional.grouped_mm`): each gradient is one again.
 grouped_mm: Any = op_of(
@@ -88,9 +84,7 @@ grouped_mm: Any = op_of(
 )
 
 _mv: Any = _product("mv", products.mv, batch="mv", x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
-_mv_t: Any = _product(
-    "mv", products.mv_t, batch="mv_t", x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g), **_of_rows
-)
+_mv_t: Any = _turned("mv", products.mv_t, batch="mv_t", x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
 # The product of a vector and a matrix by `matmul`, whose last step in PyTorch removes the vector's added dimension.
 _vm: Any = renamed(
     _product("squeeze", products.vm, batch="vm", x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)),

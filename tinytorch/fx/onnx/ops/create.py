@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.fx._names import root
-from tinytorch.fx.onnx.builder import Builder, Length, Operand, Size, rule
+from tinytorch.fx.onnx.builder import Builder, Length, Operand, Size, rule, torch
 from tinytorch.fx.onnx.ops.shape import sizes_of
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
-
-torch = root()
 
 
 def filled(b: Builder, sizes: Any, number: Any) -> Any:

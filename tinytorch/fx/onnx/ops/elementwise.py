@@ -9,22 +9,17 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.fx._names import root
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule, torch
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
-
-torch = root()
 
 # Functions of one tensor --------------------------------------------------------------------------
 
 
 # (Ops that have the name of an operator, such as `exp`, need no rule.)
 elementwise(operator.neg)(lambda b, x: x.Neg())
-elementwise(torch.positive, operator.pos)(lambda b, x: x.Identity())
+elementwise(operator.pos)(lambda b, x: x.Identity())
 elementwise(torch.sgn)(lambda b, x: x.Sign())
-elementwise(F.tanh)(lambda b, x: x.Tanh())
-elementwise(F.sigmoid)(lambda b, x: x.Sigmoid())
 elementwise(F.softsign)(lambda b, x: x.Softsign())
 elementwise(torch.exp2)(lambda b, x: (x * math.log(2)).Exp())
 elementwise(torch.log2)(lambda b, x: x.Log() * (1 / math.log(2)))
@@ -272,13 +267,10 @@ def _where(b: Builder, condition: Value, x: Any = None, y: Any = None) -> Any:
     return b.where(b.cast(condition, dtypes.bool), *[b.cast(each, b.out.dtype) for each in (x, y)])
 
 
-rule(Tensor.where)(lambda b, x, condition, other: _where(b, condition, x, other))
 rule(torch.masked_fill)(lambda b, x, mask, value: b.where(mask, b.cast(value, x.dtype), x))
 
 # Activations --------------------------------------------------------------------------------------
 
-rule(torch.relu, F.relu)(lambda b, x, inplace=False: x.Relu())
-rule(F.relu6)(lambda b, x, inplace=False: x.Clip(0, 6))
 rule(F.hardtanh)(lambda b, x, min_val=-1.0, max_val=1.0, inplace=False: x.Clip(min_val, max_val))
 rule(F.leaky_relu)(lambda b, x, negative_slope=0.01, inplace=False: x.LeakyRelu(alpha=float(negative_slope)))
 rule(F.elu)(lambda b, x, alpha=1.0, inplace=False: x.Elu(alpha=float(alpha)))
@@ -345,7 +337,7 @@ _softmaxes("Softmax", 1.0, torch.softmax, F.softmax)
 _softmaxes("LogSoftmax", 0.0, torch.log_softmax, F.log_softmax)
 
 
-@rule(torch.dropout, F.dropout, F.dropout1d, F.dropout2d,
+@rule(torch.dropout, F.dropout1d, F.dropout2d,
       F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout,
       torch.feature_dropout, torch.alpha_dropout)  # fmt: skip
 def _dropout(b: Builder, x: Value, p: float = 0.5, training: bool = True, inplace: bool = False, **_: Any) -> Any:

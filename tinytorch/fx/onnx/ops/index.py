@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.fx._names import root
-from tinytorch.fx.onnx.builder import Builder, Length, Size, UnsupportedCall, Value, rule
+from tinytorch.fx.onnx.builder import Builder, Length, Size, UnsupportedCall, Value, rule, torch
 from tinytorch.kernels import dtypes
-
-torch = root()
 
 _FAR = np.iinfo(np.int64).max
 
@@ -266,7 +263,6 @@ def _searched(b: Builder, rows: Value, x: Value, right: bool) -> Any:
     return before.convert(dtypes.int64).ReduceSum([-1], keepdims=0).cast(b.out.dtype)
 
 
-@rule(torch.bucketize)
 def _bucketize(b: Builder, x: Any, boundaries: Value, *, out_int32: bool = False, right: bool = False) -> Any:
     if not isinstance(x, Value):
         raise UnsupportedCall("a number is searched for")

@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx._names import root
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule, torch
 from tinytorch.fx.onnx.ops.shape import known
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
-
-torch = root()
 
 
 def _each(x: Any, dims: int) -> list[Any]:
@@ -108,10 +105,6 @@ def _pooling(dims: int) -> None:
         # ONNX counts places in the whole tensor, PyTorch in each channel.
         plane = b.product([x.size(k) for k in range(-dims, 0)])
         return values, b.node("Mod", indices, b.cast(plane, dtypes.int64))
-
-    @rule(getattr(F, f"max_pool{dims}d_with_indices"))
-    def with_indices(b: Builder, x: Value, *args: Any, **kwargs: Any) -> Any:
-        return maximum(b, x, *args, **{**kwargs, "return_indices": True})
 
     @rule(getattr(F, f"avg_pool{dims}d"))
     def mean(
@@ -230,7 +223,7 @@ def _rms_norm(b: Builder, x: Value, normalized_shape: Any, weight: Any = None, e
     return y if weight is None else y * weight
 
 
-@rule(F.group_norm, torch.group_norm)
+@rule(torch.group_norm)
 def _group_norm(
     b: Builder, x: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any
 ) -> Any:  # fmt: skip
@@ -266,14 +259,6 @@ def _local_response_norm(
 
 
 # Embedding ----------------------------------------------------------------------------------------
-
-
-@rule(F.embedding)
-def _embedding(
-    b: Builder, x: Value, weight: Value, padding_idx: Any = None, max_norm: Any = None, norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Any:  # fmt: skip
-    return b.refuse("max_norm writes to the weight") if max_norm is not None else weight.Gather(x, axis=0)
 
 
 rule(torch.embedding)(lambda b, weight, indices, *_, **__: weight.Gather(indices, axis=0))

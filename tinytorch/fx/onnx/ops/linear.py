@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx._names import root
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule, torch
 from tinytorch.fx.onnx.ops.reduce import norm
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
 from tinytorch.ops.linalg.products import equation_of, parsed_equation
 from tinytorch.ops.nn.attention import canonical_mask
-
-torch = root()
 
 
 @rule(torch.matmul, torch.mm, torch.bmm, torch.mv, torch.dot, torch.vdot, operator.matmul)

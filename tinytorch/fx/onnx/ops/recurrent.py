@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tinytorch.fx._names import root
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule
-
-torch = root()
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule, torch
 
 
 class _Kind(NamedTuple):

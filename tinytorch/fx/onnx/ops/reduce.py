@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx._names import root
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule, torch
 from tinytorch.kernels import dtypes
-
-torch = root()
 
 
 def reduced(kind: str, x: Value, axes: list[int], keepdim: bool) -> Value:
@@ -169,7 +166,6 @@ def _vector_norm(x: Value, p: Any, dim: Any, keepdim: bool) -> Any:
     return norm(x, 2 if p in ("fro", None) else p, x.axes(dim), keepdim)
 
 
-rule(torch.norm)(lambda b, x, p="fro", dim=None, keepdim=False, dtype=None: _vector_norm(x, p, dim, keepdim))
 rule(torch.linalg.vector_norm)(
     lambda b, x, ord=2, dim=None, keepdim=False, *, dtype=None: _vector_norm(x, ord, dim, keepdim)
 )

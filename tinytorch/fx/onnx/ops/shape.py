@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.fx._names import root
-from tinytorch.fx.onnx.builder import Builder, Length, Size, UnsupportedCall, Value, rule
+from tinytorch.fx.onnx.builder import Builder, Length, Size, UnsupportedCall, Value, rule, torch
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
-
-torch = root()
 
 _FAR = np.iinfo(np.int64).max
 
