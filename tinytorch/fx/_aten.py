@@ -152,7 +152,6 @@ def _same_name(emit: Any, op: Any, out: Any, *args: Any, **kwargs: Any) -> Any:
 
 COMPUTES |= {
     "rsub": lambda x, other, alpha=1: other - (x if alpha == 1 else x * alpha),
-    "scalar_tensor": lambda value, *, dtype=None, **_: root().tensor(value, dtype=dtype),
     "sigmoid_backward": sigmoid_backward,
     "tanh_backward": tanh_backward,
     "threshold_backward": lambda grad, x, threshold: (
@@ -250,24 +249,17 @@ def _key(indices: Any) -> tuple[Any, ...]:
     return tuple([slice(None) if each is None else each for each in indices])
 
 
-def _copied(x: Tensor, *, memory_format: Any = None) -> Tensor:
-    return x.clone() if memory_format is None else x.clone(memory_format=memory_format)
-
-
 COMPUTES |= {
     "_to_copy": lambda x, *, dtype=None, device=None, **_: x.to(dtype=dtype, device=device, copy=True),
     "_unsafe_index": lambda x, indices: x[_key(indices)],
     "_unsafe_view": lambda x, size: x.reshape(tuple(size)),
     "alias": lambda x: x.view(x.shape),
-    "clone": _copied,
-    "constant_pad_nd": lambda x, pad, value=0: F.pad(x, tuple(pad), value=value),
     "index": lambda x, indices: x[_key(indices)],
     "index_put_": lambda x, indices, values, accumulate=False: x.index_put_(_key(indices), values, accumulate),
-    "lift_fresh_copy": _copied,
+    "lift_fresh_copy": Tensor.clone,
     "slice": lambda x, dim=0, start=None, end=None, step=1: x[
         (slice(None),) * (dim % x.dim()) + (slice(start, end, step),)
     ],
-    "sum_to_size": lambda x, size: x.sum_to_size(tuple(size)),
 }
 
 
@@ -366,20 +358,6 @@ calls("constant_pad_nd.default", rearrange.constant_pad, lists=[1])
 # Products -----------------------------------------------------------------------------------------
 
 
-def _convolution(
-    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int,
-) -> Any:  # fmt: skip
-    dims = weight.dim() - 2
-    if transposed:
-        function = getattr(F, f"conv_transpose{dims}d")
-        return function(x, weight, bias, stride, padding, output_padding, groups, dilation)
-    return getattr(F, f"conv{dims}d")(x, weight, bias, stride, padding, dilation, groups)
-
-
-COMPUTES |= {"_convolution": _convolution, "convolution": _convolution}
-
-
 @lowered(conv._conv)
 def _convolved(
     emit: Any, op: Any, out: Any, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int,
@@ -419,32 +397,6 @@ for _turned in (None, 0, 1):
 # Layers -------------------------------------------------------------------------------------------
 
 
-def _native_layer_norm(x: Tensor, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    normalized = F.layer_norm(x, tuple(shape), weight, bias, eps)
-    variance, mean = root().var_mean(x, tuple(range(-len(shape), 0)), correction=0, keepdim=True)
-    return normalized, mean, (variance + eps).rsqrt()
-
-
-def _native_batch_norm(
-    x: Tensor, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float
-) -> Any:
-    if training:
-        raise NotImplementedError("aten::native_batch_norm that computes the statistics")
-    nothing = x.new_zeros(0)
-    return F.batch_norm(x, mean, variance, weight, bias, False, momentum, eps), nothing, nothing.clone()
-
-
-def _embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, *options: Any) -> Any:
-    return F.embedding(indices, weight, padding_idx=padding_idx if padding_idx >= 0 else None)
-
-
-def _max_pool2d_with_indices(
-    x: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Any:
-    strides = tuple(stride) or None
-    return F.max_pool2d(x, tuple(kernel_size), strides, padding, dilation, ceil_mode, return_indices=True)
-
-
 COMPUTES |= {
     "_adaptive_avg_pool2d": lambda x, output_size: F.adaptive_avg_pool2d(x, tuple(output_size)),
     "_log_softmax": lambda x, dim, half_to_float=False: x.log_softmax(dim),
@@ -453,11 +405,6 @@ COMPUTES |= {
     ),
     "_softmax": lambda x, dim, half_to_float=False: x.softmax(dim),
     "_softmax_backward_data": lambda grad, output, dim, input_dtype: _softmax_grad(grad, output, dim).to(input_dtype),
-    "dropout": lambda x, p, train: F.dropout(x, p, train),
-    "embedding": _embedding,
-    "max_pool2d_with_indices": _max_pool2d_with_indices,
-    "native_batch_norm": _native_batch_norm,
-    "native_layer_norm": _native_layer_norm,
 }
 calls("_{}.default", activation._softmax, activation._log_softmax, count=2, more=(False,))
 calls("embedding.default", embedding.rows_of, count=2)
