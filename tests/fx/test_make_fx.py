@@ -60,6 +60,7 @@ PROGRAMS = programs("""
     (torch.nn.functional.mse_loss(x, x * 2), torch.nn.functional.mse_loss(x, x * 2, reduction="sum"))
     (torch.nn.functional.huber_loss(x, x * 2, delta=0.5), torch.nn.functional.soft_margin_loss(x, x, reduction="none"))
     torch.nn.functional.binary_cross_entropy_with_logits(x, x, reduction="sum"); torch.nn.functional.l1_loss(x, x)
+    torch.std_mean(x, 1); (x.add(v, alpha=2), torch.sub(x, v, alpha=0.5), torch.var_mean(x, 0, keepdim=True)[1])
     (torch.xlogy(v, 2.0), torch.copysign(x, -1.0), torch.copysign(x, v), torch.maximum(x, v), torch.fmod(x, 2))
     (torch.lerp(x, x * 2, 0.25), torch.nn.functional.max_pool2d(x[None, None], 2, dilation=2))
     torch.where(x > 0, x, x * 2); x.masked_fill(x > 0, 0.0); {"a": x, "b": [x + 1, v]}

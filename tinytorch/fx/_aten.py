@@ -161,7 +161,8 @@ COMPUTES |= {
 
 
 @lowered(arithmetic.plus, arithmetic.minus, arithmetic.mul, arithmetic.true_divide)
-def _arithmetic(emit: Any, op: Any, out: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
+def as_tensors(emit: Any, op: Any, out: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
+    """Call an operator of two tensors, also if one operand is a number."""
     if not isinstance(x, Tensor):
         x, y = (y, x) if op.name in ("add", "mul") else (x, y)
     named = {key: value for key, value in kwargs.items() if value is not None}
@@ -170,6 +171,10 @@ def _arithmetic(emit: Any, op: Any, out: Any, x: Any, y: Any, *rest: Any, **kwar
     if rest or not isinstance(x, Tensor):
         raise UnsupportedOp
     return emit(getattr(aten, op.name).Tensor, x, y, **named)
+
+
+lowered(arithmetic._plus_scaled)(lambda emit, op, out, x, y, alpha: emit(aten.add.Tensor, x, y, alpha=alpha))
+lowered(arithmetic._minus_scaled)(lambda emit, op, out, x, y, alpha: emit(aten.sub.Tensor, x, y, alpha=alpha))
 
 
 @lowered(transcendental.pow)
@@ -221,7 +226,7 @@ def _reduction(
     return emit(packet.dim_IntList if op.name == "sum" else packet.dim, x, dims, *[True] * keepdim, **named)
 
 
-@lowered(reduce._std, reduce._var)
+@lowered(reduce._std, reduce._var, reduce._std_mean, reduce._var_mean)
 def _spread_of(emit: Any, op: Any, out: Any, x: Any, dim: Any, divisor: Any, keepdim: bool) -> Any:
     dims = None if dim is None else _listed(dim)
     count = x.numel() if dims is None else math.prod([x.shape[each] for each in dims])

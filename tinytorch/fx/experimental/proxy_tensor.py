@@ -25,7 +25,7 @@ from tinytorch.core.facts import fact, subject
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import tree_flatten, tree_map
-from tinytorch.fx._aten import Drawing, UnsupportedOp, aten, rules_of
+from tinytorch.fx._aten import Drawing, UnsupportedOp, as_tensors, aten, rules_of
 from tinytorch.fx._symbolic_trace import PH, Tracer
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node
@@ -286,7 +286,7 @@ class _Recorder(DispatchMode):
         name = op.name.strip("_")
         given = [each for each in args[1:] if each is not None]
         number = bool(given) and not isinstance(given[0], Tensor)
-        scalar = number and name not in ("add", "sub", "mul", "div")
+        scalar = number and as_tensors not in rules_of(op)
         overload = "default" if not given or name in ("copy", "clamp") else "Scalar" if scalar else "Tensor"
         if len(given) > 1 or (given and not isinstance(given[0], (Tensor, int, float, bool))):
             raise NotImplementedError(f"make_fx: {caller.__name__} with these arguments")
