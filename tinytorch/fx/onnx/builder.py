@@ -265,10 +265,9 @@ def entry(target: Any) -> Callable[..., Any] | None:
     if found is None and isinstance(op, Op) and op.elementwise and op.operands == 1:
         kind = camel(op.name)
         return _same_operator(kind) if importlib.import_module("onnx.defs").has(kind) else None
-    name = target if isinstance(target, str) else getattr(target, "name", None) or getattr(target, "__name__", "")
+    name = str(target if isinstance(target, str) else getattr(target, "name", getattr(target, "__name__", "")))
     if found is None and name.endswith("_") and not name.endswith("__"):
-        own = name[:-1]
-        found = entry(own) if isinstance(target, str) else entry(functions.get(own) or own)
+        return entry(name[:-1] if isinstance(target, str) else functions.get(name[:-1]))
     return found
 
 

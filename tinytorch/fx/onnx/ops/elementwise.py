@@ -217,8 +217,8 @@ def _isclose(
 # Comparisons and logic ----------------------------------------------------------------------------
 
 
-def _comparison(kind: str, *names: Any) -> None:
-    @rule(*names)
+def _comparison(kind: str, *functions: Any) -> None:
+    @rule(*functions)
     def write(b: Builder, x: Any, y: Any) -> Any:
         dtype = b.common(x, y)
         if dtype is dtypes.bool and kind != "Equal":
@@ -239,8 +239,8 @@ def _ne(b: Builder, x: Any, y: Any) -> Any:
     return ~b.cast(x, dtype).Equal(b.cast(y, dtype))
 
 
-def _logical(kind: str, *names: Any) -> None:
-    rule(*names)(lambda b, *operands: b.node(kind, *[b.cast(x, dtypes.bool) for x in operands]))
+def _logical(kind: str, *functions: Any) -> None:
+    rule(*functions)(lambda b, *operands: b.node(kind, *[b.cast(x, dtypes.bool) for x in operands]))
 
 
 _logical("And", torch.logical_and)
@@ -249,9 +249,9 @@ _logical("Xor", torch.logical_xor)
 _logical("Not", torch.logical_not)
 
 
-def _bitwise(kind: str, *names: Any) -> None:
+def _bitwise(kind: str, *functions: Any) -> None:
     """Enter functions of bits, which are another operator where these are truth values."""
-    elementwise(*names)(lambda b, *x: b.node(kind if b.out.dtype is dtypes.bool else f"Bitwise{kind}", *x))
+    elementwise(*functions)(lambda b, *x: b.node(kind if b.out.dtype is dtypes.bool else f"Bitwise{kind}", *x))
 
 
 _bitwise("Not", torch.bitwise_not, operator.invert)
@@ -323,8 +323,8 @@ def _glu(b: Builder, x: Value, dim: int = -1) -> Any:
     return first * second.Sigmoid()
 
 
-def _softmaxes(kind: str, of_number: float, *names: str) -> None:
-    @rule(*names)
+def _softmaxes(kind: str, of_number: float, *functions: Any) -> None:
+    @rule(*functions)
     def write(b: Builder, x: Value, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
         if not isinstance(dim, int):
             raise UnsupportedCall("dim is not given")
