@@ -7,9 +7,7 @@ import pytest
 
 import tinytorch as torch
 import tinytorch.nn.quantization
-from tests.declared import registered
 from tinytorch import nn
-from tinytorch.inspect.summary import _MULTIPLY_ADDS
 from tinytorch.nn import functional as F
 
 
@@ -347,7 +345,3 @@ def test_a_caught_error_inside_the_model():
     assert [(layer.path, layer.depth) for layer in found.layers if layer.output_shape] == [
         ("", 0), ("0", 1), ("0.right", 2), ("1", 1),
     ]  # fmt: skip
-
-
-def test_the_counted_ops_exist() -> None:
-    assert _MULTIPLY_ADDS.keys() <= {op.name for op in registered()}

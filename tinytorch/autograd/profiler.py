@@ -222,25 +222,21 @@ def _events(recorder: EventRecorder, origin: int, with_flops: bool) -> Iterator[
         if details is not None:
             event.input_shapes, event.stack = details.shapes, details.stack
             event.cpu_memory_usage = event.self_cpu_memory_usage = details.memory
-            event.flops = flops_of(name, details.shapes, details.shape) if with_flops else 0
+            event.flops = _flops(subject, details.shapes, details.shape) if with_flops else 0
         yield event
         number += 1
 
 
-def flops_of(name: str, shapes: list[list[int]], out: Sequence[int]) -> int:
+#: The products that PyTorch's profiler and its counter of operations know.
+COUNTED = ("mm", "bmm", "addmm", "baddbmm", "linear")
+
+
+def _flops(op: Any, shapes: list[list[int]], out: Sequence[int]) -> int:
     """Return the number of floating-point operations of a call, for the ops that PyTorch counts."""
-    if name in ("aten::mul", "aten::add"):
+    name = getattr(op, "name", "")
+    if name in ("mul", "add"):
         return math.prod(shapes[0])
-    if name in ("aten::mm", "aten::bmm", "aten::linear"):
-        factors = shapes[:2]
-    elif name in ("aten::addmm", "aten::baddbmm"):
-        factors = shapes[1:3]
-    else:
-        return 0
-    # The square root of (m k) (k n) (m n) is m k n, whether or not the factors are transposed.
-    batch = math.prod(out[:-2]) if "bmm" in name else 1
-    product = math.prod(factors[0]) * math.prod(factors[1]) * math.prod(out)
-    return 2 * math.isqrt(product // max(batch, 1))
+    return 2 * op.multiply_adds(out, *shapes) if name in COUNTED else 0
 
 
 # Public classes -----------------------------------------------------------------------------------

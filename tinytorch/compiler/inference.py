@@ -16,13 +16,14 @@ is computed once, in `bind`. Results agree with those of the other modes but for
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.recorder import Call, Memory, Value, memories_written, new_value, replaced, strides_in_order
+from tinytorch.core.facts import extend, fact
 from tinytorch.kernels import channels_last, conv, elementary, layer_norm, norm, pool, products, programs, reduce, shape
 from tinytorch.kernels.channels_last import PANEL
 from tinytorch.nn.modules.module import Module
@@ -206,7 +207,7 @@ class _Rewriter:
                 self._write_chain(self._ends[id(call)])
             return
         function, _ = function_of(call)
-        rule = _RULES.get(function)
+        rule = fact(function, "inference")
         if call.kind in (Call.NEW, Call.VIEW) and rule is not None and rule(self, call):
             return
         if call.kind == Call.NEW and is_elementwise(call) and self._elementwise(call):
@@ -616,13 +617,14 @@ def _turned(call: Call) -> tuple[int, ...] | None:
     return None
 
 
-#: The rules, by kernel.
-_RULES: dict[Any, Callable[[_Rewriter, Call], bool]] = {
-    conv.convolution: _Rewriter.convolution, products.affine: _Rewriter.affine, shape.permute: _Rewriter.turned,
-    shape.transpose: _Rewriter.turned, shape.view: _Rewriter.view, reduce.mean_over: _Rewriter.mean,
-    pool.max_pool: _Rewriter.maximum, shape.concatenated: _Rewriter.joined,
-    layer_norm.layer_norm_over: _Rewriter.layer_norm,
-}  # fmt: skip
+extend(conv.convolution, inference=_Rewriter.convolution)
+extend(products.affine, inference=_Rewriter.affine)
+extend(shape.permute, shape.transpose, inference=_Rewriter.turned)
+extend(shape.view, inference=_Rewriter.view)
+extend(reduce.mean_over, inference=_Rewriter.mean)
+extend(pool.max_pool, inference=_Rewriter.maximum)
+extend(shape.concatenated, inference=_Rewriter.joined)
+extend(layer_norm.layer_norm_over, inference=_Rewriter.layer_norm)
 
 
 __all__ = ["applies", "rewritten"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.compiler.recorder import WIDE, Call, Value, new_value
+from tinytorch.core.facts import extend, fact
 from tinytorch.kernels import arithmetic, elementary, parallel, products, stacked
 
 
@@ -130,19 +131,17 @@ def _for_floats(call: Call) -> None:
         call.function = other
 
 
-_RULES: dict[Any, Callable[[Call], list[Call] | None]] = {
-    products.mm: _matrices(False, False),
-    products.mm_nt: _matrices(False, True),
-    products.mm_tn: _matrices(True, False),
-    products.affine: _linear,
-}
+extend(products.mm, lowering=_matrices(False, False))
+extend(products.mm_nt, lowering=_matrices(False, True))
+extend(products.mm_tn, lowering=_matrices(True, False))
+extend(products.affine, lowering=_linear)
 
 
 def lowered(calls: list[Call]) -> list[Call]:
     """Return the calls, those with a rule replaced by the calls that they consist of."""
     found: list[Call] = []
     for call in calls:
-        rule = _RULES.get(call.function) if call.kind == Call.NEW and not call.kwargs else None
+        rule = fact(call.function, "lowering") if call.kind == Call.NEW and not call.kwargs else None
         steps = rule(call) if rule is not None else None
         if steps is None:
             _for_floats(call)

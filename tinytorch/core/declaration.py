@@ -70,6 +70,8 @@ class Op:
     batch: str | Callable[..., Any] | None = None
     refuses: str | Callable[..., str | None] | None = None
     result: Callable[..., Any] | None = None
+    loss: str | None = None
+    multiply_adds: Callable[..., int] | None = None
 
     def __init__(
         self,
@@ -252,6 +254,13 @@ class Op:
             if not isinstance(tensor, Tensor):
                 raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(tensor).__name__}")
         return [tensor._array for tensor in tensors]
+
+    def products(self, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+        """Return how many products a call adds up, whose result is `out`."""
+        if self.multiply_adds is None:
+            return 0
+        given = [x.shape if isinstance(x, Tensor) else x for x in self.bind(args, kwargs)]
+        return self.multiply_adds((out[0] if isinstance(out, tuple) else out).shape, *given)
 
     # Recording ------------------------------------------------------------------------------------
 

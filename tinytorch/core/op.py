@@ -28,9 +28,9 @@ __all__ = ["Op", "in_place", "op", "operator_of", "pointwise"]
 #: Facts that `Op` is given as `op` gets them.
 _FACTS = frozenset(
     "many joint outputs nondiff residuals view broadcasts result overload refuses data_dependent holds complex moves "
-    "batch own_layout".split()
+    "batch own_layout loss multiply_adds".split()
 )
-_OF_POINTWISE = frozenset("floating in_float32 numbers refuses complex moves batch own_layout".split())
+_OF_POINTWISE = frozenset("floating in_float32 numbers refuses complex moves batch own_layout multiply_adds".split())
 
 
 def op(
@@ -65,6 +65,10 @@ def op(
             arguments that is composed of other ops. By default it follows from `many`, `view`, `moves` and `broadcasts`
             and from arguments: `key`, `dim`, or one named like it (`DIMENSIONS`), `shape`, `sizes`, `repeats` and
             `reduction`. Else the op is called once per example.
+        loss: what the first argument of a loss has: "value", "prob" and "logit" of one of two classes, scores of each
+            "class", or their logarithms ("nll").
+        multiply_adds: a function of the shape of the output and of the arguments, with shapes for tensors, that returns
+            how many products the kernel adds up; None for ops that do so for no more than each element.
         own_layout: an elementwise kernel whose result has its own order in memory, not the one of the operands.
         **facts: also, per tensor argument, the formula of its gradient, or None for an argument without one.
     """
@@ -118,7 +122,7 @@ def pointwise(
         node_name: PyTorch's name of the node, if it is not the public name in CamelCase.
         linear: the function is linear in each argument, but not pointwise (for example a matrix product).
         of_floats: replaces the ufunc for arrays of float32.
-        refuses, complex, moves, batch, own_layout: see `op`.
+        refuses, complex, moves, batch, own_layout, multiply_adds: see `op`.
         in_float32: do not round a number to the 16 bits of the tensor, but compute in float32; needs `f(x, 1) == x`.
         numbers: the kernel gets a Python number as it is, as NumPy's ufuncs do; any other kernel an array of the dtype.
         **facts: also, per argument, in order, the formula of its gradient, or None.

@@ -14,11 +14,20 @@ from typing import Any, NamedTuple
 from tinytorch import ops
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import overrides
+from tinytorch.ops.register import Function
 
-__all__ = ["COMPUTES", "OpOverload", "OpOverloadPacket", "Operators"]
+__all__ = ["COMPUTES", "REDUCTIONS", "OpOverload", "OpOverloadPacket", "Operators"]
 
 #: What operators compute that are no public functions, or have other arguments, by their names.
 COMPUTES: dict[str, Callable[..., Any]] = {}
+#: The words of `reduction`, for which the operators of losses have numbers.
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def _loss_of(function: Any, *args: Any) -> Any:
+    """Return a loss, given the arguments of its operator, which has no deprecated ones."""
+    given = dict(zip([name for name in function.names if name not in ("size_average", "reduce")], args, strict=False))
+    return function(**{**given, "reduction": REDUCTIONS[given.get("reduction", 1)]})
 
 
 class Schema(NamedTuple):
@@ -89,6 +98,8 @@ class OpOverloadPacket(_Callable):
             found = getattr(home, self.__name__, None)
             if found is not None:
                 break
+        if isinstance(found, Function) and found.name.startswith("nn.") and "reduction" in found.names:
+            return functools.partial(_loss_of, found)
         if found is None:
             raise NotImplementedError(f"tinytorch has no operator {self.namespace}::{self.__name__}")
         return found

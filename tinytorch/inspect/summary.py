@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tinytorch.autograd.profiler import allocated, tensors_in
+from tinytorch.core.declaration import Op
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.calls import ModuleTracer, call_once
 from tinytorch.inspect.notebook import Row, size_text, table
@@ -188,41 +188,6 @@ def _shape_text(shape: Any) -> str:
     return "-" if not texts else texts[0] + (", ..." if len(texts) > 1 else "")
 
 
-# Multiply-adds ------------------------------------------------------------------------------------
-
-
-def _length(x: Tensor) -> int:
-    return x.shape[-1] if x.ndim else 1
-
-
-def _per_step(x: Tensor, *weights: Tensor | None) -> int:
-    """Return the multiply-adds of recurrent weights, which are used once per step of every sequence."""
-    steps = math.prod(x.shape[:-1])
-    return steps * sum(weight.numel() for weight in weights if weight is not None)
-
-
-#: By the name of an op, a function from its output and arguments to its number of multiply-adds. Ops without a matrix
-#: product (elementwise ops, normalization, pooling, biases) are not counted.
-_MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
-    "linear": lambda out, x, weight, *rest: out.numel() * _length(weight),
-    "quantized_linear": lambda out, x, weight, *rest: out.numel() * _length(weight),
-    "mm": lambda out, x, y, *rest: out.numel() * _length(x),
-    "bmm": lambda out, x, y, *rest: out.numel() * _length(x),
-    "mv": lambda out, x, y, *rest: x.numel(),
-    "dot": lambda out, x, y, *rest: x.numel(),
-    "addmm": lambda out, add, x, y, *rest: out.numel() * _length(x),
-    "baddbmm": lambda out, add, x, y, *rest: out.numel() * _length(x),
-    "addbmm": lambda out, add, x, y, *rest: x.numel() * _length(y),
-    "addmv": lambda out, add, x, y, *rest: x.numel(),
-    "_convolution": lambda out, x, weight, *rest: out.numel() * math.prod(weight.shape[1:]),
-    "_transposed_convolution": lambda out, x, weight, *rest: x.numel() * math.prod(weight.shape[1:]),
-    "_attention": lambda out, q, k, v, *rest: math.prod(out.shape[:-1]) * k.shape[-2] * (_length(q) + _length(v)),
-    "_lstm_layer": lambda out, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *rest: _per_step(x, w_ih, w_hh, w_hr),
-    "_gru_layer": lambda out, x, h, w_ih, w_hh, *rest: _per_step(x, w_ih, w_hh),
-    "_rnn_layer": lambda out, x, h, w_ih, w_hh, *rest: _per_step(x, w_ih, w_hh),
-}
-
-
 class _LayerTracer(ModuleTracer):
     """Records the calls of a model's layers, and the multiply-adds of their ops."""
 
@@ -261,10 +226,8 @@ class _LayerTracer(ModuleTracer):
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, and count its multiply-adds."""
         result = caller(*args, **kwargs)
-        count = _MULTIPLY_ADDS.get(getattr(op, "name", ""))
-        if count is not None and self.open:
-            out = result[0] if isinstance(result, tuple) else result
-            self.open[-1].multiply_adds += count(out, *op.bind(args, kwargs))
+        if self.open and isinstance(op, Op):
+            self.open[-1].multiply_adds += op.products(result, args, kwargs)
         return result
 
     def count_parameters(self) -> None:

@@ -51,7 +51,10 @@ def _quantized_linear_x(g: Tensor, weight: Tensor, scale: Tensor | None, x_shape
     return out.reshape(x_shape)
 
 
-@op(quantized.quantized_linear, x=_quantized_linear_x, weight=None, scale=None, bias=None)
+@op(
+    quantized.quantized_linear, x=_quantized_linear_x, weight=None, scale=None, bias=None,
+    multiply_adds=lambda out, x, *rest: math.prod(out) * x[-1],
+)  # fmt: skip
 def quantized_linear(x: Any, weight: Any, scale: Any = None, bias: Any = None) -> Any:
     """Return `(x @ weight.T) * scale + bias`, of shape (*, out_features), computed in float32.
 

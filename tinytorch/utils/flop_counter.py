@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from math import prod
 from typing import Any
 
 from tinytorch import ops
-from tinytorch.autograd.profiler import flops_of
+from tinytorch.autograd.profiler import COUNTED
 from tinytorch.core.declaration import Op
 from tinytorch.core.mode import DispatchMode
-from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.calls import run_function
 from tinytorch.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]
-
-_CONVOLUTIONS = ("_convolution", "_transposed_convolution", "_conv_weight")
 
 
 class FlopCounterMode(DispatchMode):
@@ -65,18 +61,12 @@ class FlopCounterMode(DispatchMode):
         if not isinstance(op, Op):
             return run_function(self, op, args)
         out = caller(*args, **kwargs)
-        name = op.name
-        if name in ("mm", "bmm", "addmm", "baddbmm", "linear", *_CONVOLUTIONS):
-            values = op.bind(args, kwargs)
-            if name == "_conv_weight":  # (groups are not considered, as in PyTorch)
-                count = 2 * prod(out.shape[2:]) * values[0].shape[1] * values[1].numel()
-            elif name in _CONVOLUTIONS:
-                count = 2 * (out if name == "_convolution" else values[0]).numel() * prod(values[1].shape[1:])
-            else:
-                count = flops_of(f"aten::{name}", [list(x.shape) for x in values if isinstance(x, Tensor)], out.shape)
+        name, convolves = op.name, op.node_class.__name__.startswith("Convolution")
+        if name in COUNTED or convolves:
+            count = 2 * op.products(out, args, kwargs)
             if name == "linear":
-                name = "mm" if values[2] is None else "addmm"
-            elif name in _CONVOLUTIONS:
+                name = "mm" if op.bind(args, kwargs)[2] is None else "addmm"
+            elif convolves:
                 name = "convolution_backward" if self.mod_tracker.is_bw else "convolution"
             for path in sorted(self.mod_tracker.parents):
                 self.flop_counts[path][getattr(ops.aten, name)] += count

@@ -27,6 +27,7 @@ from tinytorch.compiler.program import Program, line_of, written
 from tinytorch.compiler.recorder import WIDE, Call, Memory, Value, expression, mapped, parts_of
 from tinytorch.compiler.sweep.comparison import Comparison, NotJoined, PerRun, Steps, value_of
 from tinytorch.compiler.sweep.updates import Update, address, whole_of
+from tinytorch.core.facts import extend, fact
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, loss, native, parallel, products, programs, reduce, shape, stacked
 from tinytorch.kernels.programs import Bailout
@@ -128,20 +129,6 @@ class Joint:
             key: (value.place, _Leaves([v.tensor for v in comparison.values[id(value)]]))
             for key, value in leaves.items() if value is not None
         }  # fmt: skip
-        self._rules: dict[Any, Callable[[Call, Call], bool]] = {
-            products.mm: functools.partial(self._matrices, False, False),
-            products.mm_nt: functools.partial(self._matrices, False, True),
-            products.mm_tn: functools.partial(self._matrices, True, False),
-            products.affine: self._affine,
-            programs.laid_out: self._as_it_is,
-            shape.contiguous: self._as_it_is,
-            shape.clone: self._as_it_is,
-            shape.concatenated: self._concatenated,
-            attention.attention: self._folded,
-            attention.attention_grad: self._folded,
-            **dict.fromkeys([reduce.sum_over, reduce.mean_over], self._reduction),
-            **dict.fromkeys([loss.mse_loss, loss.huber_loss, loss.smooth_l1_loss, loss.soft_margin_loss], self._loss),
-        }
         for calls in zip(*[each.calls for each in steps], strict=True):
             self._step(calls)
         self._seen = any(call.kind == Call.STATE and not call.args for call in self.calls)
@@ -342,8 +329,8 @@ class Joint:
                 self._each(stacked.on_each, whole, call)
         else:
             function, _ = function_of(call)
-            rule = self._rules.get(function)
-            if not (rule is not None and rule(whole, call)) and not self._elementwise(whole, call):
+            rule = fact(function, "joint")
+            if not (rule is not None and rule(self, whole, call)) and not self._elementwise(whole, call):
                 self._each(stacked.several if call.several else stacked.each, whole, call)
 
     def _replaced(self, x: Any) -> Any:
@@ -420,7 +407,7 @@ class Joint:
         args = [call.function, self._value(x), dim, keepdim, whole.kwargs.get("dtype")]
         return self._write(stacked.over, args, call)
 
-    def _matrices(self, a_turned: bool, b_turned: bool, whole: Call, call: Call) -> bool:
+    def _matrices(self, whole: Call, call: Call, a_turned: bool = False, b_turned: bool = False) -> bool:
         """Write the product of matrices."""
         a, b = call.args
         if len(a.shape) != 2 or len(b.shape) != 2 or not _are_factors(a, b):
@@ -634,6 +621,17 @@ class Joint:
         order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
         where = address(part) - address(stack[k, ...])
         return np.ndarray(part.shape, part.dtype, array.transpose(order), where, part.strides)
+
+
+extend(products.mm, joint=Joint._matrices)
+extend(products.mm_nt, joint=functools.partial(Joint._matrices, b_turned=True))
+extend(products.mm_tn, joint=functools.partial(Joint._matrices, a_turned=True))
+extend(products.affine, joint=Joint._affine)
+extend(programs.laid_out, shape.contiguous, shape.clone, joint=Joint._as_it_is)
+extend(shape.concatenated, joint=Joint._concatenated)
+extend(attention.attention, attention.attention_grad, joint=Joint._folded)
+extend(reduce.sum_over, reduce.mean_over, joint=Joint._reduction)
+extend(loss.mse_loss, loss.huber_loss, loss.smooth_l1_loss, loss.soft_margin_loss, joint=Joint._loss)
 
 
 def _counted(arrays: Sequence[Any], k: int) -> int:

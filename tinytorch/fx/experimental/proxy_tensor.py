@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.core.declaration import Op
 from tinytorch.core.device import device
+from tinytorch.core.facts import fact, subject
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import tree_flatten, tree_map
-from tinytorch.fx._aten import FUNCTIONS, LOWERED, Drawing, UnsupportedOp, aten
+from tinytorch.fx._aten import Drawing, UnsupportedOp, as_tensors, aten, rules_of
 from tinytorch.fx._symbolic_trace import PH, Tracer
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node
@@ -76,7 +78,7 @@ class _Creations(TorchFunctionMode):
                 recorder.given(each)
         declared = getattr(func, "raw", func)
         if getattr(declared, "__traced_as__", None) not in ("creates", "draws"):
-            rule = FUNCTIONS.get(getattr(func, "name", ""))
+            rule = None if isinstance(subject(func), Op) else fact(func, "aten")
             result = func(*args, **kwargs) if rule is None else recorder.function(rule, func, args, kwargs)
             recorder.lose(result)
             return result
@@ -266,7 +268,7 @@ class _Recorder(DispatchMode):
             return self.tensors.get(id(x), x) if isinstance(x, np.ndarray) else x
 
         args, kwargs = tree_map(as_tensor, (args, kwargs))
-        for rule in LOWERED.get(op.name, ()) or LOWERED[""]:
+        for rule in rules_of(op):
             try:
                 found = rule(self.emit, op, result, *args, **kwargs)
             except (UnsupportedOp, TypeError, ValueError, RuntimeError, IndexError, AttributeError) as error:
@@ -284,7 +286,7 @@ class _Recorder(DispatchMode):
         name = op.name.strip("_")
         given = [each for each in args[1:] if each is not None]
         number = bool(given) and not isinstance(given[0], Tensor)
-        scalar = number and name not in ("add", "sub", "mul", "div")
+        scalar = number and as_tensors not in rules_of(op)
         overload = "default" if not given or name in ("copy", "clamp") else "Scalar" if scalar else "Tensor"
         if len(given) > 1 or (given and not isinstance(given[0], (Tensor, int, float, bool))):
             raise NotImplementedError(f"make_fx: {caller.__name__} with these arguments")

@@ -1,26 +1,28 @@
-"""The nodes of an ONNX graph, its values with their operators, and the table of the rules that write functions.
+"""The nodes of an ONNX graph, its values with their operators, and the rules that write functions.
 
-A rule in `tinytorch/fx/onnx/ops/` says how public functions are written: `@rule("softmax")` above it enters it in the
-table. It is called with the `Builder`, then with the arguments of the public function, in which tensors are `Value`s
-and sizes that are not known are `Length`s; it returns its result as a `Value`, or a tuple of them. What it cannot write
-raises `UnsupportedCall`.
+A rule in `tinytorch/fx/onnx/ops/` says how public functions are written: `@rule(torch.softmax)` above it adds it to the
+declaration of the function (`core/facts.py`). It is called with the `Builder`, then with the arguments of the public
+function, in which tensors are `Value`s and sizes that are not known are `Length`s; it returns its result as a `Value`,
+or a tuple of them. What it cannot write raises `UnsupportedCall`.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from tinytorch.core import facts
+from tinytorch.core.declaration import Op, camel
 from tinytorch.core.tensor import Tensor
+from tinytorch.fx._names import root
 from tinytorch.kernels import dtypes
-from tinytorch.ops import later
-from tinytorch.ops.register import Function, functions, methods
+from tinytorch.ops.register import functions
 
+torch = root()  # (the functions that have rules)
 #: The dtypes of results that are not those of the first input.
 _TYPES = {
     **dict.fromkeys(("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN", "IsInf"), dtypes.bool),
@@ -226,25 +228,14 @@ class Value(Operand):
 
 #: A size, or a number.
 Size = int | Length
-_entries: list[tuple[tuple[Any, ...], Callable[..., Any]]] = []
-_table: dict[Any, Callable[..., Any]] = {}
 
 
-def rule(*names: Any) -> Callable[[Any], Any]:
-    """Return a decorator that enters a rule in the table.
-
-    Args:
-        names: of public functions, which are paths below `torch` ("Tensor.view" is a method); or other functions.
-    """
-
-    def enter(function: Any) -> Any:
-        _entries.append((names, function))
-        return function
-
-    return enter
+def rule(*functions: Any) -> Callable[[Any], Any]:
+    """Return a decorator that makes a function the rule of public functions, methods, or functions of Python."""
+    return facts.rule("onnx", *functions)
 
 
-def elementwise(*names: Any) -> Callable[[Any], Any]:
+def elementwise(*functions: Any) -> Callable[[Any], Any]:
     """Return a decorator that enters a rule whose operands get the dtype of the result first."""
 
     def enter(function: Any) -> Any:
@@ -254,61 +245,36 @@ def elementwise(*names: Any) -> Callable[[Any], Any]:
             args = tuple([b.cast(x, b.out.dtype) if isinstance(x, operands) else x for x in args])
             return function(b, *args, **kwargs)
 
-        return rule(*names)(write)
+        return rule(*functions)(write)
 
     return enter
-
-
-def table() -> dict[Any, Callable[..., Any]]:
-    """Return the function of this package that writes a public function, by the declared function of that."""
-    if not _table:
-        importlib.import_module("tinytorch.fx.onnx.ops")
-        later.load()  # (public functions are declared when they are first used)
-        root: Any = importlib.import_module("tinytorch")
-        for name in (*root.__all__, "nn.functional", "special"):
-            operator.attrgetter(name)(root)
-        for names, function in _entries:
-            for name in names:
-                for key in _keys(name):
-                    _table.setdefault(key, function)
-    return _table
-
-
-def _keys(name: Any) -> list[Any]:
-    if not isinstance(name, str):
-        return [name]
-    owner, _, own = name.rpartition(".")
-    found = []
-    for each in (name, f"{name}_"):
-        public = functions.get(each)
-        if public is not None:
-            found += [public.raw, public.lowered]
-    for each in (own, f"{own}_"):
-        method = methods.get(each) if owner in ("", "Tensor") else None
-        # (The arguments of a method may have another order than those of the function.)
-        if method is not None and (owner or each != own or method in found):
-            found.append(method)
-    if not found:
-        raise KeyError(name)
-    return found
 
 
 def entry(target: Any) -> Callable[..., Any] | None:
     """Return the rule that writes calls of a public function or method, or None.
 
+    A function of one tensor for which ONNX has an operator of the same name needs no rule, nor does a form in place.
+
     Args:
         target: the function; or the name of the method.
     """
-    if isinstance(target, str):
-        target = getattr(Tensor, target, None)
-    if isinstance(target, Function):
-        target = target.raw
-    known = table()
-    try:
-        found = known.get(target)
-        return known.get(getattr(target, "__wrapped__", None)) if found is None else found
-    except TypeError:  # it has no hash
-        return None
+    importlib.import_module("tinytorch.fx.onnx.ops")
+    function = getattr(Tensor, target, None) if isinstance(target, str) else target
+    found = facts.fact(function, "onnx")
+    op = facts.subject(function)
+    if found is None and isinstance(op, Op) and op.elementwise and op.operands == 1:
+        kind = camel(op.name)
+        return _same_operator(kind) if importlib.import_module("onnx.defs").has(kind) else None
+    name = str(target if isinstance(target, str) else getattr(target, "name", getattr(target, "__name__", "")))
+    if found is None and name.endswith("_") and not name.endswith("__"):
+        return entry(name[:-1] if isinstance(target, str) else functions.get(name[:-1]))
+    return found
+
+
+@functools.cache
+def _same_operator(kind: str) -> Callable[..., Any]:
+    """Return the rule of a function that is one operator; integers become floats where the function does that."""
+    return lambda b, x, **_: b.node(kind, b.cast(x, b.out.dtype))
 
 
 class Builder:

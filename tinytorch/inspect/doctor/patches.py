@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.core.facts import subject
 from tinytorch.core.mode import local, set_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.data.dataloader import DataLoader
 from tinytorch.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.shapes import transposition
-from tinytorch.inspect.doctor.trace import LossCall, data_of, tensors_of
+from tinytorch.inspect.doctor.trace import data_of, loss_of, tensors_of
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
 from tinytorch.nn.init import kaiming_normal_, orthogonal_
@@ -330,7 +331,7 @@ def _normalise(patch: Patch, watch: Any, args: Any, module: Any) -> Any:
 
 
 def _normalise_data(patch: Patch, watch: Any, name: str, caller: Any, args: Any, kwargs: Any) -> Any:
-    x = None if watch.models else data_of(name, args)
+    x = None if watch.models else data_of(subject(caller), args)
     if x is not None:
         given = _normalise(patch, watch, (x,), here())[0]
         args = tuple([given if each is x else each for each in args])
@@ -349,7 +350,7 @@ def _first_inputs(patch: Patch, watch: Any, args: Any, module: Any) -> Any:
 
 
 def _first_targets(patch: Patch, watch: Any, name: str, caller: Any, args: Any, kwargs: Any) -> Any:
-    pair = list(tensors_of(args[:2])) if LossCall.KINDS.get(name) and not watch.stack else []
+    pair = list(tensors_of(args[:2])) if loss_of(subject(caller)) and not watch.stack else []
     if len(pair) == 2 and pair[0].requires_grad and not pair[0].is_leaf and not pair[1].requires_grad:
         y = patch.own.setdefault(f"{name} {here()}", args[1])
         if y.shape == args[1].shape:
@@ -432,7 +433,7 @@ def _normalised(patch: Patch, caller: Any, args: Any) -> Any:
 
 
 def _scale_scores(patch: Patch, watch: Any, name: str, caller: Any, args: Any, kwargs: Any) -> Any:
-    if LossCall.KINDS.get(name) in ("class", "logit"):
+    if loss_of(subject(caller)) in ("class", "logit"):
         args = (args[0] * patch.options[0], *args[1:])
     return caller(*args, **kwargs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,13 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.nn.parameter import is_lazy
 
-__all__ = ["MOST_ORDERED", "Call", "LossCall", "Trace", "Tracer", "data_of", "tensors_of"]
+__all__ = ["MOST_ORDERED", "Call", "LossCall", "Trace", "Tracer", "data_of", "loss_of", "tensors_of"]
 
 #: How many calls are kept before and in the first step; of a later one, a fifth (it has many time steps, alike).
 _MOST = 20_000
 #: Elements of a tensor that is kept although no gradient flows through it.
 _LARGE = 100_000
-#: Ops by which inputs meet the first weights of a network that is written without modules.
-_PRODUCTS = ("mul", "mm", "mv", "addmm", "matmul", "bmm", "linear", "Convolution", "conv2d")
-#: Those of a tensor whose elements are put into another order.
+#: Elements of a tensor whose elements are put into another order.
 MOST_ORDERED = 10_000_000
 
 
@@ -36,9 +34,10 @@ def tensors_of(values: Any) -> Iterator[Tensor]:
         yield from tensors_of(list(values.values()))
 
 
-def data_of(name: str, args: Any) -> Tensor | None:
+def data_of(op: Any, args: Any) -> Tensor | None:
     """Return what an op multiplies with a parameter; None if it does not, or that has a graph."""
-    values = [x for x in args if isinstance(x, Tensor)] if name in _PRODUCTS else []
+    multiplies = getattr(op, "multiply_adds", None) is not None or name_of(op) == "mul"
+    values = [x for x in args if isinstance(x, Tensor)] if multiplies else []
     given = [x for x in values if not x.requires_grad and x.dtype.is_floating_point and x.numel() > 8]
     return given[0] if given and any(x.is_leaf and x.requires_grad for x in values) else None
 
@@ -46,6 +45,11 @@ def data_of(name: str, args: Any) -> Tensor | None:
 def name_of(op: Any) -> str:
     """Return the name of an op, or of what records like one."""
     return str(getattr(op, "name", None) or getattr(op, "__name__", ""))
+
+
+def loss_of(op: Any) -> str | None:
+    """Return the kind of a loss, which a difference may be, too; None for other ops."""
+    return "value" if name_of(op) == "sub" else getattr(op, "loss", None)
 
 
 class Call:
@@ -56,12 +60,12 @@ class Call:
         criterion: the loss module that ran, or None.
     """
 
-    __slots__ = ("args", "criterion", "is_view", "kwargs", "module", "name", "out", "owner", "place")
+    __slots__ = ("args", "criterion", "is_view", "kwargs", "module", "name", "op", "out", "owner", "place")
 
     def __init__(
         self, op: Any, args: Any, kwargs: Any, out: Any, place: Place, module: str, owner: Any, criterion: Any = None
     ) -> None:
-        self.name, self.args, self.kwargs, self.out = name_of(op), args, kwargs, out
+        self.op, self.name, self.args, self.kwargs, self.out = op, name_of(op), args, kwargs, out
         self.is_view = bool(getattr(op, "view", False)) or self.name == "clone"
         self.place, self.module, self.owner, self.criterion = place, module, owner, criterion
 
@@ -75,19 +79,10 @@ class LossCall:
     """A call of a loss function.
 
     Attributes:
-        kind: "class" for scores of classes, "nll" for log-probabilities, "logit" and "prob" for those of two classes,
-            "value" for numbers.
+        kind: what its input has: see `loss` of `core.op.op`.
         input, target: its arguments.
         call: the call of the op.
     """
-
-    #: The kind of each op that is a loss.
-    KINDS: ClassVar[dict[str, str]] = {
-        "_cross_entropy": "class", "cross_entropy": "class", "smoothed_cross_entropy": "class",
-        "cross_entropy_of_places": "class", "_nll": "nll", "nll_loss": "nll", "binary_cross_entropy": "prob",
-        "binary_cross_entropy_with_logits": "logit", "mse_loss": "value", "smooth_l1_loss": "value",
-        "huber_loss": "value", "sub": "value", "multi_margin_loss": "class",
-    }  # fmt: skip
 
     def __init__(self, kind: str, input: Tensor, target: Tensor, call: Call) -> None:
         self.kind, self.input, self.target, self.call = kind, input, target, call
@@ -125,7 +120,7 @@ class Trace:
         self.calls.append(call)
         for each in tensors_of(call.out):
             self.made[id(each)] = call
-        kind = LossCall.KINDS.get(call.name)
+        kind = loss_of(call.op)
         if kind is not None:
             args = call.args
             if len(args) < 2 or not isinstance(args[0], Tensor) or not isinstance(args[1], Tensor):

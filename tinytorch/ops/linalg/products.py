@@ -36,15 +36,21 @@ from tinytorch.ops.shape import _unsafe_view
 # The families -------------------------------------------------------------------------------------
 
 
-_product = functools.partial(pointwise, linear=True, complex=HOLOMORPHIC)
+def _products(place: int, dim: int = -1) -> Any:
+    """Return the number of multiply-adds of a product that sums over a dimension of the argument at a place."""
+    return lambda out, *args: math.prod(out) * (args[place][dim] if args[place] else 1)
+
+
+_product = functools.partial(pointwise, linear=True, complex=HOLOMORPHIC, multiply_adds=_products(0))
+_turned = functools.partial(_product, multiply_adds=_products(0, -2))  # (the first factor is transposed)
 mm_nt: Any = _product("mm", products.mm_nt, batch="ik,jk->ij", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
-mm_tn: Any = _product("mm", products.mm_tn, batch="ki,kj->ij", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
+mm_tn: Any = _turned("mm", products.mm_tn, batch="ki,kj->ij", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
 # The same products with a column-major result, so that the gradient of a column-major operand (`weight.t()`) has the
 # memory layout of the operand.
 _mm_nt_columns: Any = _product(
     "mm", products.mm_nt_columns, batch="ik,jk->ij", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
 )
-_mm_tn_columns: Any = _product(
+_mm_tn_columns: Any = _turned(
     "mm", products.mm_tn_columns, batch="ki,kj->ij", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
 )
 # By whether the first and the second operand are row-major.
@@ -70,7 +76,7 @@ _stacks: Any = renamed(_of_batches(), "UnsafeViewBackward0")
 _bmm_nt: Any = _product(
     "bmm", products.bmm_nt, batch="bik,bjk->bij", x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x)
 )
-_bmm_tn: Any = _product(
+_bmm_tn: Any = _turned(
     "bmm", products.bmm_tn, batch="bki,bkj->bij", x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g)
 )
 
@@ -83,7 +89,7 @@ grouped_mm: Any = op_of(
 )
 
 _mv: Any = _product("mv", products.mv, batch="ik,k->i", x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
-_mv_t: Any = _product("mv", products.mv_t, batch="ki,k->i", x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
+_mv_t: Any = _turned("mv", products.mv_t, batch="ki,k->i", x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
 # The product of a vector and a matrix by `matmul`, whose last step in PyTorch removes the vector's added dimension.
 _vm: Any = renamed(
     _product("squeeze", products.vm, batch="k,kj->j", x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)),
@@ -95,6 +101,7 @@ _outer: Any = _product(
     batch=lambda x, y: x.reshape(*x.shape, *[1] * y.ndim) * y,
     x=lambda g, y: _mv(g, y),
     y=lambda g, x: _mv_t(g, x),
+    multiply_adds=None,
 )
 _of_vectors = functools.partial(
     _product, "dot", products.dot, batch="k,k->", refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
@@ -323,6 +330,7 @@ def _weighted(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     batch=lambda x, a, b, beta, alpha: _weighted(x, a @ b, beta, alpha),
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
+    multiply_adds=_products(1),
     x=lambda g, beta: _times(g, beta),
     mat1=lambda g, mat2, alpha: _times(mm_nt(g, mat2), alpha),
     mat2=lambda g, mat1, alpha: _times(mm_tn(mat1, g), alpha),
@@ -343,6 +351,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
     batch=lambda x, a, b, beta, alpha: _weighted(x, a @ b, beta, alpha),
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmv_impl_cpu"),
+    multiply_adds=_products(1),
     x=lambda g, beta: _times(g, beta),
     mat=lambda g, vec, alpha: _times(_outer(g, vec), alpha),
     vec=lambda g, mat, alpha: _times(_mv_t(mat, g), alpha),
@@ -363,6 +372,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     batch=lambda x, a, b, beta, alpha: _weighted(x, a @ b, beta, alpha),
     complex=HOLOMORPHIC,
     refuses=unless_empty("baddbmm"),
+    multiply_adds=_products(1),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),
     batch2=lambda g, batch1, alpha: _times(_bmm_tn(batch1, g), alpha),
@@ -382,6 +392,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
     products.addbmm,
     batch=lambda x, a, b, beta, alpha: _weighted(x, (a @ b).sum(0), beta, alpha),
     complex=HOLOMORPHIC,
+    multiply_adds=lambda out, x, batch1, *rest: math.prod(out) * batch1[0] * batch1[2],
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
     batch1=lambda g, batch2, alpha: _times(_bmm_nt(g, batch2), alpha),

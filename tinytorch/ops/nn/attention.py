@@ -69,6 +69,7 @@ _attention = op_of(
     joint=_attention_rule,
     inputs=("query", "key", "value", "attn_mask", "keep"),
     residuals=("weights",),
+    multiply_adds=lambda out, q, k, v, *rest: math.prod(out[:-1]) * k[-2] * (q[-1] + v[-1]),
     name="ScaledDotProductFlashAttentionForCpu",
     broadcasts=True,
 )

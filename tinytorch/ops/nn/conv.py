@@ -7,6 +7,7 @@ weight is contiguous and can become its `.grad` without a copy. `unfold` and `fo
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -40,6 +41,7 @@ _conv = op_of(
     kernels.convolution,
     batch="convolution",
     complex=HOLOMORPHIC,
+    multiply_adds=lambda out, x, w, *rest: math.prod(out) * math.prod(w[1:]),
     x=lambda g, w, x_shape, stride, padding, dilation, groups: _conv_input(
         g, w, None, x_shape[2:], stride, padding, dilation, groups
     ),
@@ -53,6 +55,7 @@ _conv_input = op_of(
     batch="convolution",
     complex=HOLOMORPHIC,
     name="Convolution",
+    multiply_adds=lambda out, y, w, *rest: math.prod(y) * math.prod(w[1:]),
     y=lambda g, w, y_shape, stride, padding, dilation, groups: _conv(
         g, w, None, stride, padding, dilation, groups, y_shape[2:]
     ),
@@ -66,6 +69,7 @@ _conv_weight = op_of(
     batch="convolution weight",
     complex=HOLOMORPHIC,
     name="ConvolutionBackward",
+    multiply_adds=lambda out, x, y, *rest: math.prod(y) * x[1] * math.prod(out[2:]),  # (as of one group)
     x=lambda g, y, x_shape, stride, padding, dilation, groups: _conv_input(
         y, g, None, x_shape[2:], stride, padding, dilation, groups
     ),

@@ -61,6 +61,7 @@ _column_sums = op_of(
     products.affine,
     batch="linear",
     complex=HOLOMORPHIC,
+    multiply_adds=lambda out, x, *rest: math.prod(out) * x[-1],
     refuses=unless_empty("addmm_impl_cpu_"),
     name="Mm",
     overload=("bias", "AddmmBackward0"),

@@ -33,7 +33,7 @@ def _of_difference(kernel: Any, slope: Any) -> Any:
         grad = slope(x - y, parameter) * _share(g, reduction, x._array.size)
         return grad if needs[0] else None, -grad if needs[1] else None
 
-    return op(joint=rule, inputs=("x", "y"))(kernel)
+    return op(loss="value", joint=rule, inputs=("x", "y"))(kernel)
 
 
 mse_loss = _of_difference(loss.mse_loss, lambda d, _: d * 2)
@@ -62,7 +62,7 @@ def _bce_y(g: Tensor, x: Tensor, weight: Any, reduction: str) -> Tensor:
     return grad if weight is None else grad * weight
 
 
-binary_cross_entropy = op(x=_bce_x, y=_bce_y, weight=None)(loss.binary_cross_entropy)
+binary_cross_entropy = op(loss="prob", x=_bce_x, y=_bce_y, weight=None)(loss.binary_cross_entropy)
 
 
 #: The derivative of binary cross entropy by the logits, `sigmoid(x) - y`.
@@ -86,9 +86,9 @@ def _bce_logits_y(g: Tensor, x: Tensor, weight: Any, pos_weight: Any, reduction:
     return grad if weight is None else grad * weight
 
 
-binary_cross_entropy_with_logits = op(x=_bce_logits_x, y=_bce_logits_y, weight=None, pos_weight=None)(
-    loss.binary_cross_entropy_with_logits
-)
+binary_cross_entropy_with_logits = op(
+    loss="logit", x=_bce_logits_x, y=_bce_logits_y, weight=None, pos_weight=None
+)(loss.binary_cross_entropy_with_logits)  # fmt: skip
 
 
 def _logistic_u(g: Tensor, u: Tensor) -> Tensor:
@@ -99,7 +99,9 @@ def _logistic_u(g: Tensor, u: Tensor) -> Tensor:
 
 _soft_margin_slope = pointwise("soft_margin_slope", loss.soft_margin_slope, u=_logistic_u)
 soft_margin_loss = op(
-    x=lambda g, x, y, reduction: _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x)), y=None
+    loss="logit",
+    x=lambda g, x, y, reduction: _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x)),
+    y=None,
 )(loss.soft_margin_loss)
 
 
@@ -113,7 +115,9 @@ def _nll_x(g: Tensor, x: Tensor, target: Tensor, weight: Any, ignore_index: int,
 
 
 # Two ops with one kernel: PyTorch's node has a different name for scores of shape (N, C, d1, ...).
-_nll_losses = [op_of(loss.nll, name=name, x=_nll_x, target=None, weight=None) for name in _NLL_NODES]
+_nll_losses = [
+    op_of(loss.nll, loss="nll", name=name, x=_nll_x, target=None, weight=None) for name in _NLL_NODES
+]
 
 
 def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
@@ -176,7 +180,15 @@ def _cross_entropy_x(
 #: `nll_loss(log_softmax(x))` in one op: for scores (N, C) and labels (N,); for scores (N, C, d1, ...); and with label
 #: smoothing, for which PyTorch's graph adds two terms.
 cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
-    op_of(loss.cross_entropy, name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))
+    op_of(
+        loss.cross_entropy,
+        loss="class",
+        name=name,
+        x=_cross_entropy_x,
+        target=None,
+        weight=None,
+        residuals=("slope",),
+    )
     for name in (*_NLL_NODES, "Add")
 ]
 
@@ -196,7 +208,7 @@ def _multi_margin_x(g: Tensor, x: Tensor, target: Tensor, p: int, margin: float,
     return (slope * factor * each).reshape(x.shape)
 
 
-multi_margin_loss = op(x=_multi_margin_x, target=None, weight=None)(loss.multi_margin_loss)
+multi_margin_loss = op(loss="class", x=_multi_margin_x, target=None, weight=None)(loss.multi_margin_loss)
 
 
 def _multilabel_margin_x(g: Tensor, x: Tensor, target: Tensor, reduction: str) -> Tensor:

@@ -6,6 +6,7 @@ gradient of the same layer composed of elementary ops, which has derivatives of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -129,6 +130,10 @@ def _layer_ops(
         chosen = step or (_relu_step if rectified[0] else _tanh_step)
         return _unrolled(chosen, len(states), values[:tensors], widths, reverse)
 
+    def multiply_adds(out: Any, x: Any, *others: Any) -> int:  # (the weights are used in each step of each sequence)
+        weights = [each for name, each in zip(inputs[1:], others, strict=False) if name.startswith("w_")]
+        return math.prod(x[:-1]) * sum(math.prod(each) for each in weights if each is not None)
+
     inputs = ("x", *states, "w_ih", "w_hh", "b_ih", "b_hh", *(("w_hr",) if len(states) > 1 else ()))
     return [
         op_of(
@@ -137,6 +142,7 @@ def _layer_ops(
             joint=rule,
             inputs=inputs,
             batch=composed,
+            multiply_adds=multiply_adds,
             outputs=count,
             residuals=residuals,
             refuses=unless_empty("addmm_impl_cpu_"),

@@ -3,12 +3,12 @@
 A function gets a rule in the file of its family. `b` is the `Builder` (`tinytorch/fx/onnx/builder.py`), tensors are
 `Value`s, which have operators, and ONNX's operators as methods:
 
-    elementwise("hypot")(lambda b, x, y: (x * x + y * y).Sqrt())  # operands have the dtype of the result
-    rule("take")(lambda b, x, index: x.flat().Gather(index.cast(dtypes.int64), axis=0))
+    elementwise(torch.hypot)(lambda b, x, y: (x * x + y * y).Sqrt())  # operands have the dtype of the result
+    rule(torch.take)(lambda b, x, index: x.flat().Gather(index.cast(dtypes.int64), axis=0))
 
 `b.out` is the dtype and shape of the result; what ONNX cannot express raises `UnsupportedCall`. The samples of the
-function test the rule: `python -m pytest tests/fx/onnx -k hypot`. Functions without a rule that consist of others are
-followed.
+function test the rule: `python -m pytest tests/fx/onnx -k hypot`. An op that has the name of an operator, as `exp` has,
+needs no rule; functions without one that consist of others are followed.
 
 | file | functions |
 |---|---|

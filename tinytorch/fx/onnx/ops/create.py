@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx.onnx.builder import Builder, Length, Operand, Size, rule
+from tinytorch.core.tensor import Tensor
+from tinytorch.fx.onnx.builder import Builder, Length, Operand, Size, rule, torch
 from tinytorch.fx.onnx.ops.shape import sizes_of
 from tinytorch.kernels import dtypes
+from tinytorch.nn import functional as F
 
 
 def filled(b: Builder, sizes: Any, number: Any) -> Any:
@@ -23,22 +25,24 @@ def filled(b: Builder, sizes: Any, number: Any) -> Any:
 
 
 def _constant(name: str, number: float) -> None:
-    rule(name)(lambda b, *size, **kwargs: filled(b, sizes_of(size or (kwargs["size"],)), number))
-    rule(f"Tensor.new_{name}")(lambda b, x, *size, **kwargs: filled(b, sizes_of(size or (kwargs["size"],)), number))
-    rule(f"{name}_like")(lambda b, x, **kwargs: filled(b, x.sizes, number))
+    rule(getattr(torch, name))(lambda b, *size, **kwargs: filled(b, sizes_of(size or (kwargs["size"],)), number))
+    rule(getattr(Tensor, f"new_{name}"))(
+        lambda b, x, *size, **kwargs: filled(b, sizes_of(size or (kwargs["size"],)), number)
+    )
+    rule(getattr(torch, f"{name}_like"))(lambda b, x, **kwargs: filled(b, x.sizes, number))
 
 
 _constant("zeros", 0)
 _constant("ones", 1)
 _constant("empty", 0)
-rule("full")(lambda b, size, fill_value, **kwargs: filled(b, sizes_of((size,)), fill_value))
-rule("Tensor.new_full")(lambda b, x, size, fill_value, **kwargs: filled(b, sizes_of((size,)), fill_value))
-rule("full_like")(lambda b, x, fill_value, **kwargs: filled(b, x.sizes, fill_value))
-rule("fill", "Tensor.fill_")(lambda b, x, value: filled(b, x.sizes, value))
-rule("Tensor.zero_", "zero_")(lambda b, x: filled(b, x.sizes, 0))
+rule(torch.full)(lambda b, size, fill_value, **kwargs: filled(b, sizes_of((size,)), fill_value))
+rule(Tensor.new_full)(lambda b, x, size, fill_value, **kwargs: filled(b, sizes_of((size,)), fill_value))
+rule(torch.full_like)(lambda b, x, fill_value, **kwargs: filled(b, x.sizes, fill_value))
+rule(torch.fill, Tensor.fill_)(lambda b, x, value: filled(b, x.sizes, value))
+rule(Tensor.zero_)(lambda b, x: filled(b, x.sizes, 0))
 
 
-@rule("arange")
+@rule(torch.arange)
 def _arange(b: Builder, *args: Any, start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any:
     if len(args) == 1:
         end = args[0]
@@ -55,7 +59,7 @@ def _arange(b: Builder, *args: Any, start: Any = 0, end: Any = None, step: Any =
     return b.node("Range", *[b.cast(x, kind) for x in (start, end, step)]).cast(dtype)
 
 
-@rule("linspace")
+@rule(torch.linspace)
 def _linspace(b: Builder, start: Any, end: Any, steps: Any, **kwargs: Any) -> Any:
     dtype = b.out.dtype
     if not any(isinstance(x, Operand) for x in (start, end, steps)):
@@ -66,7 +70,7 @@ def _linspace(b: Builder, start: Any, end: Any, steps: Any, **kwargs: Any) -> An
     return first + at * ((last - first) / gaps)
 
 
-@rule("eye")
+@rule(torch.eye)
 def _eye(b: Builder, n: Size, m: Size | None = None, **kwargs: Any) -> Any:
     rows, columns = n, n if m is None else m
     if isinstance(rows, int) and isinstance(columns, int):
@@ -74,7 +78,7 @@ def _eye(b: Builder, n: Size, m: Size | None = None, **kwargs: Any) -> Any:
     return b.node("ConstantOfShape", [rows, columns]).EyeLike(dtype=b.type_of(b.out.dtype))
 
 
-@rule("tensor")
+@rule(torch.tensor)
 def _tensor(b: Builder, data: Any, **kwargs: Any) -> Any:
     if isinstance(data, Operand):
         return b.cast(data, b.out.dtype)
@@ -83,14 +87,14 @@ def _tensor(b: Builder, data: Any, **kwargs: Any) -> Any:
     return b.constant(np.array(data).astype(b.out.dtype.numpy))
 
 
-rule("scalar_tensor")(lambda b, s, **kwargs: _tensor(b, s))
-rule("Tensor.new_tensor")(lambda b, x, data, **kwargs: _tensor(b, data))
-rule("Tensor.stride", "Tensor.is_contiguous", "Tensor.element_size", "Tensor.storage_offset", "is_floating_point",
-     "is_complex", "is_nonzero", "Tensor.data_ptr", "is_signed", "is_same_size", "equal", "allclose")(
+rule(torch.scalar_tensor)(lambda b, s, **kwargs: _tensor(b, s))
+rule(Tensor.new_tensor)(lambda b, x, data, **kwargs: _tensor(b, data))
+rule(Tensor.stride, Tensor.is_contiguous, Tensor.element_size, Tensor.storage_offset, Tensor.data_ptr, torch.is_complex,
+     torch.is_floating_point, torch.is_nonzero, torch.is_signed, torch.is_same_size, torch.equal, torch.allclose)(
     lambda b, *args, **kwargs: b.refuse("it returns no tensor")
 )  # fmt: skip
-rule("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "normal", "bernoulli",
-     "multinomial", "poisson", "Tensor.normal_", "Tensor.uniform_", "Tensor.bernoulli_", "Tensor.exponential_",
-     "nn.functional.gumbel_softmax", "nn.functional.rrelu")(
+rule(torch.rand, torch.randn, torch.randint, torch.rand_like, torch.randn_like, torch.randint_like, torch.randperm,
+     torch.normal, torch.bernoulli, torch.multinomial, torch.poisson, Tensor.normal_, Tensor.uniform_,
+     Tensor.bernoulli_, Tensor.exponential_, F.gumbel_softmax, F.rrelu)(
     lambda b, *args, **kwargs: b.refuse("random numbers are drawn")
 )  # fmt: skip

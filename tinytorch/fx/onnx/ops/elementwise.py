@@ -8,48 +8,40 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule
+from tinytorch.core.tensor import Tensor
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule, torch
 from tinytorch.kernels import dtypes
+from tinytorch.nn import functional as F
 
 # Functions of one tensor --------------------------------------------------------------------------
 
 
-def _unary(kind: str, *names: Any) -> None:
-    """Enter functions that are one operator; integers become floats where the function does that."""
-    elementwise(*names)(lambda b, x, **_: b.node(kind, x))
-
-
-for _kind in "Exp Log Sqrt Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Erf Reciprocal".split():
-    _unary(_kind, _kind.lower())
-_unary("Tanh", "tanh", "nn.functional.tanh")
-_unary("Sigmoid", "sigmoid", "nn.functional.sigmoid")
-_unary("Neg", "neg", operator.neg)
-_unary("Sign", "sign", "sgn")
-_unary("Softsign", "nn.functional.softsign")
-_unary("Identity", "positive", operator.pos)
-
-elementwise("exp2")(lambda b, x: (x * math.log(2)).Exp())
-elementwise("log2")(lambda b, x: x.Log() * (1 / math.log(2)))
-elementwise("log10")(lambda b, x: x.Log() * (1 / math.log(10)))
-elementwise("log1p")(lambda b, x: (x + 1).Log())
-elementwise("expm1")(lambda b, x: x.Exp() + -1)
-elementwise("deg2rad")(lambda b, x: x.Identity() * (math.pi / 180))
-elementwise("rad2deg")(lambda b, x: x.Identity() * (180 / math.pi))
-elementwise("rsqrt")(lambda b, x: x.Sqrt().Reciprocal())
-elementwise("square")(lambda b, x: x * x)
-elementwise("erfc")(lambda b, x: 1 - x.Erf())
-rule("abs")(lambda b, x: x.Abs())
+# (Ops that have the name of an operator, such as `exp`, need no rule.)
+elementwise(operator.neg)(lambda b, x: x.Neg())
+elementwise(operator.pos)(lambda b, x: x.Identity())
+elementwise(torch.sgn)(lambda b, x: x.Sign())
+elementwise(F.softsign)(lambda b, x: x.Softsign())
+elementwise(torch.exp2)(lambda b, x: (x * math.log(2)).Exp())
+elementwise(torch.log2)(lambda b, x: x.Log() * (1 / math.log(2)))
+elementwise(torch.log10)(lambda b, x: x.Log() * (1 / math.log(10)))
+elementwise(torch.log1p)(lambda b, x: (x + 1).Log())
+elementwise(torch.expm1)(lambda b, x: x.Exp() + -1)
+elementwise(torch.deg2rad)(lambda b, x: x.Identity() * (math.pi / 180))
+elementwise(torch.rad2deg)(lambda b, x: x.Identity() * (180 / math.pi))
+elementwise(torch.rsqrt)(lambda b, x: x.Sqrt().Reciprocal())
+elementwise(torch.square)(lambda b, x: x * x)
+elementwise(torch.erfc)(lambda b, x: 1 - x.Erf())
 
 
 def _rounded(kind: str, x: Value) -> Any:
     return x.builder.node(kind if x.dtype.is_floating_point else "Identity", x)
 
 
-rule("floor")(lambda b, x: _rounded("Floor", x))
-rule("ceil")(lambda b, x: _rounded("Ceil", x))
+rule(torch.floor)(lambda b, x: _rounded("Floor", x))
+rule(torch.ceil)(lambda b, x: _rounded("Ceil", x))
 
 
-@rule("round")
+@rule(torch.round)
 def _round(b: Builder, x: Value, *, decimals: int = 0) -> Any:
     if not decimals or not x.dtype.is_floating_point:
         return _rounded("Round", x)
@@ -57,21 +49,21 @@ def _round(b: Builder, x: Value, *, decimals: int = 0) -> Any:
     return (x * scale).Round() / scale
 
 
-@rule("trunc")
+@rule(torch.trunc)
 def _trunc(b: Builder, x: Value) -> Any:
     return x.Sign() * x.Abs().Floor() if x.dtype.is_floating_point else x.Identity()
 
 
-rule("frac")(lambda b, x: x - _trunc(b, x))
+rule(torch.frac)(lambda b, x: x - _trunc(b, x))
 
 
-@elementwise("sinc")
+@elementwise(torch.sinc)
 def _sinc(b: Builder, x: Value) -> Any:
     y = x * math.pi
     return b.where(y.Equal(0), 1, y.Sin() / y)
 
 
-@rule("logit")
+@rule(torch.logit)
 def _logit(b: Builder, x: Value, eps: float | None = None) -> Any:
     x = x.cast(b.out.dtype)
     if eps is not None:
@@ -79,7 +71,7 @@ def _logit(b: Builder, x: Value, eps: float | None = None) -> Any:
     return (x / (1 - x)).Log()
 
 
-@rule("nan_to_num")
+@rule(torch.nan_to_num)
 def _nan_to_num(b: Builder, x: Value, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     if not x.dtype.is_floating_point:
         return x.Identity()
@@ -93,19 +85,19 @@ def _floating(x: Value) -> Value:
     return x if x.dtype.is_floating_point else x.cast(dtypes.float32)
 
 
-rule("isnan")(lambda b, x: _floating(x).IsNaN())
-rule("isinf")(lambda b, x: _floating(x).IsInf())
-rule("isposinf")(lambda b, x: _floating(x).IsInf(detect_negative=0))
-rule("isneginf")(lambda b, x: _floating(x).IsInf(detect_positive=0))
+rule(torch.isnan)(lambda b, x: _floating(x).IsNaN())
+rule(torch.isinf)(lambda b, x: _floating(x).IsInf())
+rule(torch.isposinf)(lambda b, x: _floating(x).IsInf(detect_negative=0))
+rule(torch.isneginf)(lambda b, x: _floating(x).IsInf(detect_positive=0))
 
 
-@rule("isfinite")
+@rule(torch.isfinite)
 def _isfinite(b: Builder, x: Value) -> Any:
     y = _floating(x)
     return ~(y.IsNaN() | y.IsInf())
 
 
-rule("signbit")(lambda b, x: b.refuse("ONNX does not tell -0.0 from 0.0") if x.dtype.is_floating_point else x < 0)
+rule(torch.signbit)(lambda b, x: b.refuse("ONNX does not tell -0.0 from 0.0") if x.dtype.is_floating_point else x < 0)
 
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -115,32 +107,32 @@ def _scaled(x: Any, factor: Any) -> Any:
     return x if factor == 1 else x * factor
 
 
-elementwise("add", operator.add, operator.iadd)(lambda b, x, y, *, alpha=1: x + _scaled(y, alpha))
-elementwise("sub", operator.sub, operator.isub)(lambda b, x, y, *, alpha=1: x - _scaled(y, alpha))
-elementwise("rsub")(lambda b, x, y, *, alpha=1: y - _scaled(x, alpha))
-elementwise("mul", operator.mul, operator.imul)(lambda b, x, y: x * y)
-elementwise("floor_divide", operator.floordiv, operator.ifloordiv)(lambda b, x, y: x // y)
-elementwise("remainder", operator.mod, operator.imod)(lambda b, x, y: x % y)
-elementwise("fmod")(lambda b, x, y: x.Mod(y, fmod=1))
-elementwise("maximum")(lambda b, x, y: x.Max(y))
-elementwise("minimum")(lambda b, x, y: x.Min(y))
-elementwise("lerp")(lambda b, x, end, weight: x + weight * (end - x))
-elementwise("addcmul")(lambda b, x, tensor1, tensor2, *, value=1: x + tensor1 * tensor2 * value)
-elementwise("addcdiv")(lambda b, x, tensor1, tensor2, *, value=1: x + tensor1 / tensor2 * value)
-elementwise("hypot")(lambda b, x, y: (x * x + y * y).Sqrt())
-elementwise("ldexp")(lambda b, x, y: x * b.cast(2, x.dtype).Pow(y))
-elementwise("bitwise_left_shift", operator.lshift)(lambda b, x, y: x * b.cast(2, x.dtype).Pow(y))
-elementwise("bitwise_right_shift", operator.rshift)(lambda b, x, y: x // b.cast(2, x.dtype).Pow(y))
+elementwise(torch.add, operator.add, operator.iadd)(lambda b, x, y, *, alpha=1: x + _scaled(y, alpha))
+elementwise(torch.sub, operator.sub, operator.isub)(lambda b, x, y, *, alpha=1: x - _scaled(y, alpha))
+elementwise(torch.rsub)(lambda b, x, y, *, alpha=1: y - _scaled(x, alpha))
+elementwise(torch.mul, operator.mul, operator.imul)(lambda b, x, y: x * y)
+elementwise(torch.floor_divide, operator.floordiv, operator.ifloordiv)(lambda b, x, y: x // y)
+elementwise(torch.remainder, operator.mod, operator.imod)(lambda b, x, y: x % y)
+elementwise(torch.fmod)(lambda b, x, y: x.Mod(y, fmod=1))
+elementwise(torch.maximum)(lambda b, x, y: x.Max(y))
+elementwise(torch.minimum)(lambda b, x, y: x.Min(y))
+elementwise(torch.lerp)(lambda b, x, end, weight: x + weight * (end - x))
+elementwise(torch.addcmul)(lambda b, x, tensor1, tensor2, *, value=1: x + tensor1 * tensor2 * value)
+elementwise(torch.addcdiv)(lambda b, x, tensor1, tensor2, *, value=1: x + tensor1 / tensor2 * value)
+elementwise(torch.hypot)(lambda b, x, y: (x * x + y * y).Sqrt())
+elementwise(torch.ldexp)(lambda b, x, y: x * b.cast(2, x.dtype).Pow(y))
+elementwise(torch.bitwise_left_shift, operator.lshift)(lambda b, x, y: x * b.cast(2, x.dtype).Pow(y))
+elementwise(torch.bitwise_right_shift, operator.rshift)(lambda b, x, y: x // b.cast(2, x.dtype).Pow(y))
 
 
-@elementwise("div", "true_divide", operator.truediv, operator.itruediv)
+@elementwise(torch.div, torch.true_divide, operator.truediv, operator.itruediv)
 def _div(b: Builder, x: Value, y: Value, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode == "floor":
         return x // y
     return _trunc(b, x / y) if rounding_mode == "trunc" and x.dtype.is_floating_point else x / y
 
 
-@rule("pow", operator.pow, operator.ipow)
+@rule(torch.pow, operator.pow, operator.ipow)
 def _pow(b: Builder, x: Any, y: Any) -> Any:
     base = b.cast(x, b.out.dtype)
     if isinstance(y, (int, float)) and y in (2, 0.5):
@@ -155,41 +147,41 @@ def _without_nan(kind: str, b: Builder, x: Value, y: Value) -> Any:
     return b.where(x.IsNaN(), y, result)
 
 
-elementwise("fmax")(lambda b, x, y: _without_nan("Max", b, x, y))
-elementwise("fmin")(lambda b, x, y: _without_nan("Min", b, x, y))
+elementwise(torch.fmax)(lambda b, x, y: _without_nan("Max", b, x, y))
+elementwise(torch.fmin)(lambda b, x, y: _without_nan("Min", b, x, y))
 
 
-@elementwise("clamp", "clip")
+@elementwise(torch.clamp)
 def _clamp(b: Builder, x: Value, min: Any = None, max: Any = None) -> Any:
     for kind, limit in (("Max", min), ("Min", max)):
         x = x if limit is None else b.node(kind, x, b.cast(limit, x.dtype))
     return x
 
 
-elementwise("clamp_min")(lambda b, x, min: x.Max(b.cast(min, x.dtype)))
-elementwise("clamp_max")(lambda b, x, max: x.Min(b.cast(max, x.dtype)))
+elementwise(torch.clamp_min)(lambda b, x, min: x.Max(b.cast(min, x.dtype)))
+elementwise(torch.clamp_max)(lambda b, x, max: x.Min(b.cast(max, x.dtype)))
 
 
-@elementwise("logaddexp")
+@elementwise(torch.logaddexp)
 def _logaddexp(b: Builder, x: Value, y: Value) -> Any:
     rest = ((-(x - y).Abs()).Exp() + 1).Log()
     return x.Max(y) + rest
 
 
-@elementwise("logaddexp2")
+@elementwise(torch.logaddexp2)
 def _logaddexp2(b: Builder, x: Value, y: Value) -> Any:
     distance = -(x - y).Abs()
     rest = (b.cast(2, x.dtype).Pow(distance) + 1).Log()
     return x.Max(y) + rest * (1 / math.log(2))
 
 
-@elementwise("xlogy", "special.xlogy")
+@elementwise(torch.xlogy)
 def _xlogy(b: Builder, x: Value, y: Value) -> Any:
     product = x * y.Log()
     return b.where(x.Equal(0) & ~y.IsNaN(), 0, product)
 
 
-@elementwise("atan2")
+@elementwise(torch.atan2)
 def _atan2(b: Builder, y: Value, x: Value) -> Any:
     angle, up = (y / x).Atan(), y < 0
     turned = b.where(up, angle - math.pi, angle + math.pi)
@@ -199,19 +191,19 @@ def _atan2(b: Builder, y: Value, x: Value) -> Any:
     return b.where(x.Equal(0), upright, angle)
 
 
-@elementwise("copysign")
+@elementwise(torch.copysign)
 def _copysign(b: Builder, x: Value, y: Value) -> Any:
     size = x.Abs()
     return b.where(y < 0, -size, size)
 
 
-@rule("heaviside")
+@rule(torch.heaviside)
 def _heaviside(b: Builder, x: Value, values: Value) -> Any:
     step = (x > 0).convert(x.dtype)
     return b.where(x.Equal(0), values, step)
 
 
-@rule("isclose")
+@rule(torch.isclose)
 def _isclose(
     b: Builder, x: Value, other: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Any:  # fmt: skip
@@ -225,8 +217,8 @@ def _isclose(
 # Comparisons and logic ----------------------------------------------------------------------------
 
 
-def _comparison(kind: str, *names: Any) -> None:
-    @rule(*names)
+def _comparison(kind: str, *functions: Any) -> None:
+    @rule(*functions)
     def write(b: Builder, x: Any, y: Any) -> Any:
         dtype = b.common(x, y)
         if dtype is dtypes.bool and kind != "Equal":
@@ -234,79 +226,72 @@ def _comparison(kind: str, *names: Any) -> None:
         return b.node(kind, b.cast(x, dtype), b.cast(y, dtype))
 
 
-_comparison("Equal", "eq", operator.eq)
-_comparison("Less", "lt", operator.lt)
-_comparison("LessOrEqual", "le", operator.le)
-_comparison("Greater", "gt", operator.gt)
-_comparison("GreaterOrEqual", "ge", operator.ge)
+_comparison("Equal", torch.eq, operator.eq)
+_comparison("Less", torch.lt, operator.lt)
+_comparison("LessOrEqual", torch.le, operator.le)
+_comparison("Greater", torch.gt, operator.gt)
+_comparison("GreaterOrEqual", torch.ge, operator.ge)
 
 
-@rule("ne", operator.ne)
+@rule(torch.ne, operator.ne)
 def _ne(b: Builder, x: Any, y: Any) -> Any:
     dtype = b.common(x, y)
     return ~b.cast(x, dtype).Equal(b.cast(y, dtype))
 
 
-def _logical(kind: str, *names: Any) -> None:
-    rule(*names)(lambda b, *operands: b.node(kind, *[b.cast(x, dtypes.bool) for x in operands]))
+def _logical(kind: str, *functions: Any) -> None:
+    rule(*functions)(lambda b, *operands: b.node(kind, *[b.cast(x, dtypes.bool) for x in operands]))
 
 
-_logical("And", "logical_and")
-_logical("Or", "logical_or")
-_logical("Xor", "logical_xor")
-_logical("Not", "logical_not")
+_logical("And", torch.logical_and)
+_logical("Or", torch.logical_or)
+_logical("Xor", torch.logical_xor)
+_logical("Not", torch.logical_not)
 
 
-def _bitwise(kind: str, *names: Any) -> None:
+def _bitwise(kind: str, *functions: Any) -> None:
     """Enter functions of bits, which are another operator where these are truth values."""
-    elementwise(*names)(lambda b, *x: b.node(kind if b.out.dtype is dtypes.bool else f"Bitwise{kind}", *x))
+    elementwise(*functions)(lambda b, *x: b.node(kind if b.out.dtype is dtypes.bool else f"Bitwise{kind}", *x))
 
 
-_bitwise("Not", "bitwise_not", operator.invert)
-_bitwise("And", "bitwise_and", operator.and_, operator.iand)
-_bitwise("Or", "bitwise_or", operator.or_, operator.ior)
-_bitwise("Xor", "bitwise_xor", operator.xor, operator.ixor)
+_bitwise("Not", torch.bitwise_not, operator.invert)
+_bitwise("And", torch.bitwise_and, operator.and_, operator.iand)
+_bitwise("Or", torch.bitwise_or, operator.or_, operator.ior)
+_bitwise("Xor", torch.bitwise_xor, operator.xor, operator.ixor)
 
 
-@rule("where")
+@rule(torch.where)
 def _where(b: Builder, condition: Value, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
         raise UnsupportedCall("the shape of the result depends on values")
     return b.where(b.cast(condition, dtypes.bool), *[b.cast(each, b.out.dtype) for each in (x, y)])
 
 
-rule("Tensor.where")(lambda b, x, condition, other: _where(b, condition, x, other))
-rule("masked_fill")(lambda b, x, mask, value: b.where(mask, b.cast(value, x.dtype), x))
+rule(torch.masked_fill)(lambda b, x, mask, value: b.where(mask, b.cast(value, x.dtype), x))
 
 # Activations --------------------------------------------------------------------------------------
 
-rule("relu", "nn.functional.relu")(lambda b, x, inplace=False: x.Relu())
-rule("nn.functional.relu6")(lambda b, x, inplace=False: x.Clip(0, 6))
-rule("nn.functional.hardtanh")(lambda b, x, min_val=-1.0, max_val=1.0, inplace=False: x.Clip(min_val, max_val))
-rule("nn.functional.leaky_relu")(
-    lambda b, x, negative_slope=0.01, inplace=False: x.LeakyRelu(alpha=float(negative_slope))
-)
-rule("nn.functional.elu")(lambda b, x, alpha=1.0, inplace=False: x.Elu(alpha=float(alpha)))
-rule("nn.functional.selu", "selu")(lambda b, x, inplace=False: x.Selu())
-rule("nn.functional.celu", "celu")(lambda b, x, alpha=1.0, inplace=False: x.Celu(alpha=float(alpha)))
-rule("nn.functional.silu")(lambda b, x, inplace=False: x * x.Sigmoid())
-rule("nn.functional.mish")(lambda b, x, inplace=False: x.Mish())
-rule("nn.functional.hardswish")(lambda b, x, inplace=False: x.HardSwish())
-rule("nn.functional.hardsigmoid")(lambda b, x, inplace=False: x.HardSigmoid(alpha=1 / 6, beta=0.5))
-rule("nn.functional.hardshrink", "hardshrink")(lambda b, x, lambd=0.5: b.where(x.Abs() <= lambd, 0, x))
-rule("nn.functional.threshold", "threshold")(
-    lambda b, x, threshold, value, inplace=False: b.where(x <= threshold, value, x)
-)
-rule("nn.functional.logsigmoid")(lambda b, x: -(-x).Softplus())
+rule(F.hardtanh)(lambda b, x, min_val=-1.0, max_val=1.0, inplace=False: x.Clip(min_val, max_val))
+rule(F.leaky_relu)(lambda b, x, negative_slope=0.01, inplace=False: x.LeakyRelu(alpha=float(negative_slope)))
+rule(F.elu)(lambda b, x, alpha=1.0, inplace=False: x.Elu(alpha=float(alpha)))
+rule(F.selu)(lambda b, x, inplace=False: x.Selu())
+rule(F.celu)(lambda b, x, alpha=1.0, inplace=False: x.Celu(alpha=float(alpha)))
+rule(F.silu)(lambda b, x, inplace=False: x * x.Sigmoid())
+rule(F.mish)(lambda b, x, inplace=False: x.Mish())
+rule(F.hardswish)(lambda b, x, inplace=False: x.HardSwish())
+rule(F.hardsigmoid)(lambda b, x, inplace=False: x.HardSigmoid(alpha=1 / 6, beta=0.5))
+rule(F.hardshrink)(lambda b, x, lambd=0.5: b.where(x.Abs() <= lambd, 0, x))
+rule(F.threshold)(lambda b, x, threshold, value, inplace=False: b.where(x <= threshold, value, x))
+rule(F.logsigmoid)(lambda b, x: -(-x).Softplus())
 
 
-@rule("nn.functional.softshrink")
+@rule(F.softshrink)
 def _softshrink(b: Builder, x: Value, lambd: float = 0.5) -> Any:
     inside = x.Abs() <= lambd
     return b.where(inside, 0, x - x.Sign() * lambd)
 
 
-@rule("nn.functional.gelu")
+@rule(F.gelu)
 def _gelu(b: Builder, x: Value, approximate: str = "none") -> Any:
     if b.opset >= 20:
         return x.Gelu(approximate=approximate)
@@ -317,7 +302,7 @@ def _gelu(b: Builder, x: Value, approximate: str = "none") -> Any:
     return x * (part + 1) * 0.5
 
 
-@rule("nn.functional.softplus")
+@rule(F.softplus)
 def _softplus(b: Builder, x: Value, beta: float = 1.0, threshold: float = 20.0) -> Any:
     scaled = _scaled(x, beta)
     result = scaled.Softplus()
@@ -325,21 +310,21 @@ def _softplus(b: Builder, x: Value, beta: float = 1.0, threshold: float = 20.0) 
     return b.where(scaled > threshold, x, result)
 
 
-@rule("nn.functional.prelu", "prelu")
+@rule(F.prelu)
 def _prelu(b: Builder, x: Value, weight: Value) -> Any:
     if weight.shape != (1,) and x.ndim > 2:
         return x.PRelu(weight.unsqueeze(*range(1, x.ndim - 1)))
     return x.PRelu(weight if x.ndim else weight.squeeze(0))
 
 
-@rule("nn.functional.glu")
+@rule(F.glu)
 def _glu(b: Builder, x: Value, dim: int = -1) -> Any:
     first, second = x.Split(outputs=2, axis=x.dim(dim), num_outputs=2)
     return first * second.Sigmoid()
 
 
-def _softmaxes(kind: str, of_number: float, *names: str) -> None:
-    @rule(*names)
+def _softmaxes(kind: str, of_number: float, *functions: Any) -> None:
+    @rule(*functions)
     def write(b: Builder, x: Value, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
         if not isinstance(dim, int):
             raise UnsupportedCall("dim is not given")
@@ -348,13 +333,13 @@ def _softmaxes(kind: str, of_number: float, *names: str) -> None:
         return b.node(kind, x.cast(b.out.dtype), axis=x.dim(dim))
 
 
-_softmaxes("Softmax", 1.0, "softmax", "nn.functional.softmax", "special.softmax")
-_softmaxes("LogSoftmax", 0.0, "log_softmax", "nn.functional.log_softmax", "special.log_softmax")
+_softmaxes("Softmax", 1.0, torch.softmax, F.softmax)
+_softmaxes("LogSoftmax", 0.0, torch.log_softmax, F.log_softmax)
 
 
-@rule("dropout", "nn.functional.dropout", "nn.functional.dropout1d", "nn.functional.dropout2d",
-      "nn.functional.dropout3d", "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout",
-      "feature_dropout", "alpha_dropout")  # fmt: skip
+@rule(torch.dropout, F.dropout1d, F.dropout2d,
+      F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout,
+      torch.feature_dropout, torch.alpha_dropout)  # fmt: skip
 def _dropout(b: Builder, x: Value, p: float = 0.5, training: bool = True, inplace: bool = False, **_: Any) -> Any:
     return b.refuse("random numbers are drawn") if training and p else x.Identity()
 
@@ -362,9 +347,9 @@ def _dropout(b: Builder, x: Value, p: float = 0.5, training: bool = True, inplac
 # Casts --------------------------------------------------------------------------------------------
 
 
-@rule("Tensor.to", "Tensor.type", "Tensor.type_as", "Tensor.float", "Tensor.double", "Tensor.half", "Tensor.bfloat16",
-      "Tensor.long", "Tensor.int", "Tensor.short", "Tensor.char", "Tensor.byte", "Tensor.bool", "Tensor.contiguous",
-      "clone", "detach", "Tensor.cpu", "as_tensor", "asarray")  # fmt: skip
+@rule(Tensor.to, Tensor.type, Tensor.type_as, Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16,
+      Tensor.long, Tensor.int, Tensor.short, Tensor.char, Tensor.byte, Tensor.bool, Tensor.contiguous,
+      torch.clone, torch.detach, Tensor.cpu, torch.as_tensor, torch.asarray)  # fmt: skip
 def _to(b: Builder, x: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(x, Value):
         raise UnsupportedCall("a tensor is made of something else")

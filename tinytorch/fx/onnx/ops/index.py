@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx.onnx.builder import Builder, Length, Size, UnsupportedCall, Value, rule
+from tinytorch.core.tensor import Tensor
+from tinytorch.fx.onnx.builder import Builder, Length, Size, UnsupportedCall, Value, rule, torch
 from tinytorch.kernels import dtypes
 
 _FAR = np.iinfo(np.int64).max
@@ -142,7 +143,7 @@ def _cut(y: Any, shape: Any, index: Value, but: int = -1) -> Any:
     return y
 
 
-@rule("gather")
+@rule(torch.gather)
 def _gather(b: Builder, x: Value, dim: int, index: Value, *, sparse_grad: bool = False) -> Any:
     if not x.ndim or not index.ndim:
         raise UnsupportedCall("a number is gathered from")
@@ -151,7 +152,7 @@ def _gather(b: Builder, x: Value, dim: int, index: Value, *, sparse_grad: bool =
     return _cut(x, x.shape, index, k).GatherElements(_index(index), axis=k)
 
 
-@rule("take_along_dim")
+@rule(torch.take_along_dim)
 def _take_along_dim(b: Builder, x: Value, indices: Value, dim: int | None = None) -> Any:
     if dim is None:
         return x.flat().Gather(_index(indices).flat(), axis=0)
@@ -164,10 +165,10 @@ def _take_along_dim(b: Builder, x: Value, indices: Value, dim: int | None = None
     return y.GatherElements(at, axis=k)
 
 
-rule("take")(lambda b, x, index: x.flat().Gather(_index(index), axis=0))
+rule(torch.take)(lambda b, x, index: x.flat().Gather(_index(index), axis=0))
 
 
-@rule("index_select")
+@rule(torch.index_select)
 def _index_select(b: Builder, x: Value, dim: int, index: Value) -> Any:
     if not x.ndim:
         return x.Identity()
@@ -185,7 +186,7 @@ def _scattered(x: Value, dim: int, index: Value, source: Any, reduction: str | N
     return x.ScatterElements(_index(index), given, axis=x.dim(dim), reduction=reduction)
 
 
-@rule("scatter")
+@rule(torch.scatter)
 def _scatter(
     b: Builder, x: Value, dim: int, index: Value, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Any:
@@ -193,10 +194,10 @@ def _scatter(
     return _scattered(x, dim, index, value if src is None else src, kind)
 
 
-rule("scatter_add")(lambda b, x, dim, index, src: _scattered(x, dim, index, src, "add"))
+rule(torch.scatter_add)(lambda b, x, dim, index, src: _scattered(x, dim, index, src, "add"))
 
 
-@rule("scatter_reduce")
+@rule(torch.scatter_reduce)
 def _scatter_reduce(
     b: Builder, x: Value, dim: int, index: Value, src: Value, reduce: str, *, include_self: bool = True
 ) -> Any:
@@ -213,20 +214,20 @@ def _rows(x: Value, dim: int, index: Value) -> Any:
     return _index(index).Reshape([-1 if j == x.dim(dim) else 1 for j in range(x.ndim)])
 
 
-@rule("index_add")
+@rule(torch.index_add)
 def _index_add(b: Builder, x: Value, dim: int, index: Value, source: Value, *, alpha: Any = 1) -> Any:
     given = source.cast(x.dtype) if alpha == 1 else source.cast(x.dtype) * alpha
     at = _rows(x, dim, index).Expand(source.Shape())
     return x.ScatterElements(at, given, axis=x.dim(dim), reduction="add")
 
 
-@rule("index_copy")
+@rule(torch.index_copy)
 def _index_copy(b: Builder, x: Value, dim: int, index: Value, source: Value) -> Any:
     at = _rows(x, dim, index).Expand(source.Shape())
     return x.ScatterElements(at, source.cast(x.dtype), axis=x.dim(dim))
 
 
-@rule("index_fill")
+@rule(torch.index_fill)
 def _index_fill(b: Builder, x: Value, dim: int, index: Value, value: Any) -> Any:
     if index.ndim != 1:
         raise UnsupportedCall("a number is the index")
@@ -236,7 +237,7 @@ def _index_fill(b: Builder, x: Value, dim: int, index: Value, value: Any) -> Any
     return x.ScatterElements(at.Expand(shape), given, axis=k)
 
 
-@rule("index_put", "Tensor.index_put_")
+@rule(torch.index_put, Tensor.index_put_)
 def _index_put(b: Builder, x: Value, indices: Any, values: Any, accumulate: bool = False) -> Any:
     if accumulate:
         raise UnsupportedCall("accumulate=True")
@@ -262,7 +263,6 @@ def _searched(b: Builder, rows: Value, x: Value, right: bool) -> Any:
     return before.convert(dtypes.int64).ReduceSum([-1], keepdims=0).cast(b.out.dtype)
 
 
-@rule("bucketize")
 def _bucketize(b: Builder, x: Any, boundaries: Value, *, out_int32: bool = False, right: bool = False) -> Any:
     if not isinstance(x, Value):
         raise UnsupportedCall("a number is searched for")
@@ -270,7 +270,7 @@ def _bucketize(b: Builder, x: Any, boundaries: Value, *, out_int32: bool = False
     return _searched(b, boundaries.Reshape([*ones, -1]).with_shape(*ones, None), x, right)
 
 
-@rule("searchsorted")
+@rule(torch.searchsorted)
 def _searchsorted(
     b: Builder, sorted_sequence: Value, x: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
     sorter: Any = None,
@@ -283,4 +283,4 @@ def _searchsorted(
     return _searched(b, sorted_sequence.unsqueeze(sorted_sequence.ndim - 1), x, right)
 
 
-rule("Tensor.copy_")(lambda b, x, source, non_blocking=False: b.cast(source, x.dtype).Expand(x.Shape()))
+rule(Tensor.copy_)(lambda b, x, source, non_blocking=False: b.cast(source, x.dtype).Expand(x.Shape()))

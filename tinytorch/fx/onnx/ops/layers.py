@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule, torch
 from tinytorch.fx.onnx.ops.shape import known
 from tinytorch.kernels import dtypes
+from tinytorch.nn import functional as F
 
 
 def _each(x: Any, dims: int) -> list[Any]:
@@ -36,7 +37,7 @@ def _check_floats(x: Value) -> None:
 
 
 def _convolution(dims: int) -> None:
-    @rule(f"conv{dims}d", f"nn.functional.conv{dims}d")
+    @rule(getattr(F, f"conv{dims}d"))
     def write(
         b: Builder, x: Value, weight: Value, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
         groups: int = 1,
@@ -55,7 +56,7 @@ def _convolution(dims: int) -> None:
             dilations=dilations, group=groups,
         )  # fmt: skip
 
-    @rule(f"conv_transpose{dims}d", f"nn.functional.conv_transpose{dims}d")
+    @rule(getattr(F, f"conv_transpose{dims}d"))
     def transposed(
         b: Builder, x: Value, weight: Value, bias: Any = None, stride: Any = 1, padding: Any = 0,
         output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
@@ -86,7 +87,7 @@ def _rounds_up(x: Value, kernel: Any, stride: Any, padding: Any, dilation: Any) 
 
 
 def _pooling(dims: int) -> None:
-    @rule(f"max_pool{dims}d", f"nn.functional.max_pool{dims}d")
+    @rule(getattr(F, f"max_pool{dims}d"), getattr(torch, f"max_pool{dims}d"))
     def maximum(
         b: Builder, x: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: bool = False, return_indices: bool = False,
@@ -105,11 +106,7 @@ def _pooling(dims: int) -> None:
         plane = b.product([x.size(k) for k in range(-dims, 0)])
         return values, b.node("Mod", indices, b.cast(plane, dtypes.int64))
 
-    @rule(f"nn.functional.max_pool{dims}d_with_indices")
-    def with_indices(b: Builder, x: Value, *args: Any, **kwargs: Any) -> Any:
-        return maximum(b, x, *args, **{**kwargs, "return_indices": True})
-
-    @rule(f"nn.functional.avg_pool{dims}d", *["avg_pool1d"] * (dims == 1))
+    @rule(getattr(F, f"avg_pool{dims}d"))
     def mean(
         b: Builder, x: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: int | None = None,
@@ -126,11 +123,11 @@ def _pooling(dims: int) -> None:
         )  # fmt: skip
         return result * (math.prod(kernel) / divisor_override) if divisor_override else result
 
-    @rule(f"nn.functional.adaptive_avg_pool{dims}d", *["adaptive_avg_pool1d"] * (dims == 1))
+    @rule(getattr(F, f"adaptive_avg_pool{dims}d"))
     def adaptive(b: Builder, x: Value, output_size: Any) -> Any:
         return _adaptive(x, _each(output_size, dims), "ReduceMean", "AveragePool", _mean_of_windows)
 
-    @rule(f"nn.functional.adaptive_max_pool{dims}d")
+    @rule(getattr(F, f"adaptive_max_pool{dims}d"))
     def adaptive_maximum(b: Builder, x: Value, output_size: Any, return_indices: bool = False) -> Any:
         if return_indices:
             raise UnsupportedCall("indices of adaptive pooling")
@@ -186,7 +183,7 @@ def _vector(x: Any, like: Value, number: float) -> Any:
     return np.full(known(like, 1, "the number of channels is not known"), number, like.dtype.numpy)
 
 
-@rule("batch_norm")
+@rule(torch.batch_norm)
 def _batch_norm(
     b: Builder, x: Value, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float,
     eps: float, cudnn_enabled: bool = False,
@@ -209,7 +206,7 @@ def _affine(x: Value, y: Any, weight: Any, bias: Any) -> Any:
     return y if bias is None else y + bias.unsqueeze(*dims)
 
 
-@rule("layer_norm", "nn.functional.layer_norm")
+@rule(torch.layer_norm)
 def _layer_norm(
     b: Builder, x: Value, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:  # fmt: skip
@@ -218,7 +215,7 @@ def _layer_norm(
     return x.LayerNormalization(scale, bias, axis=-len(shape), epsilon=float(eps))
 
 
-@rule("rms_norm", "nn.functional.rms_norm")
+@rule(torch.rms_norm)
 def _rms_norm(b: Builder, x: Value, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     count = 1 if isinstance(normalized_shape, int) else len(normalized_shape)
     eps = float(np.finfo(x.dtype.numpy).eps) if eps is None else eps
@@ -226,7 +223,7 @@ def _rms_norm(b: Builder, x: Value, normalized_shape: Any, weight: Any = None, e
     return y if weight is None else y * weight
 
 
-@rule("nn.functional.group_norm", "group_norm")
+@rule(torch.group_norm)
 def _group_norm(
     b: Builder, x: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, *_: Any
 ) -> Any:  # fmt: skip
@@ -236,7 +233,7 @@ def _group_norm(
     return _affine(x, y.reshape(sizes), weight, bias)
 
 
-@rule("nn.functional.instance_norm")
+@rule(F.instance_norm)
 def _instance_norm(
     b: Builder, x: Value, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
     use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
@@ -248,7 +245,7 @@ def _instance_norm(
     return x.InstanceNormalization(_vector(weight, x, 1), _vector(bias, x, 0), epsilon=float(eps))
 
 
-@rule("nn.functional.local_response_norm")
+@rule(F.local_response_norm)
 def _local_response_norm(
     b: Builder, x: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:  # fmt: skip
@@ -264,18 +261,10 @@ def _local_response_norm(
 # Embedding ----------------------------------------------------------------------------------------
 
 
-@rule("nn.functional.embedding")
-def _embedding(
-    b: Builder, x: Value, weight: Value, padding_idx: Any = None, max_norm: Any = None, norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Any:  # fmt: skip
-    return b.refuse("max_norm writes to the weight") if max_norm is not None else weight.Gather(x, axis=0)
+rule(torch.embedding)(lambda b, weight, indices, *_, **__: weight.Gather(indices, axis=0))
 
 
-rule("embedding")(lambda b, weight, indices, *_, **__: weight.Gather(indices, axis=0))
-
-
-@rule("nn.functional.one_hot")
+@rule(F.one_hot)
 def _one_hot(b: Builder, x: Value, num_classes: int = -1) -> Any:
     if not isinstance(num_classes, int) or num_classes < 0:
         raise UnsupportedCall("the number of classes depends on values")
@@ -285,7 +274,7 @@ def _one_hot(b: Builder, x: Value, num_classes: int = -1) -> Any:
 # Resampling ---------------------------------------------------------------------------------------
 
 
-@rule("nn.functional.interpolate", "nn.functional.upsample")
+@rule(F.interpolate, F.upsample)
 def _interpolate(
     b: Builder, x: Value, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
     recompute_scale_factor: Any = None, antialias: bool = False,
@@ -315,7 +304,7 @@ def _interpolate(
     return x.Resize(None, None, [*x.sizes[:2], *wanted], **options)
 
 
-@rule("nn.functional.grid_sample")
+@rule(F.grid_sample)
 def _grid_sample(
     b: Builder, x: Value, grid: Value, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: Any = None
 ) -> Any:  # fmt: skip
@@ -326,7 +315,7 @@ def _grid_sample(
     return x.GridSample(grid, mode=mode, padding_mode=padding_mode, align_corners=int(bool(align_corners)))
 
 
-@rule("nn.functional.unfold")
+@rule(F.unfold)
 def _unfold(
     b: Builder, x: Value, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:  # fmt: skip
@@ -357,10 +346,10 @@ def _reduced(y: Any, reduction: str, weight: Any = None, *deprecated: Any) -> An
     return y.builder.node(kind, y, keepdims=0) if kind else y
 
 
-def _of_gap(name: str, numbers: Callable[..., Any]) -> None:
+def _of_gap(function: Any, numbers: Callable[..., Any]) -> None:
     """Enter a loss whose numbers, before they are reduced, are those of a function of the gap to the target."""
 
-    @rule(name)
+    @rule(function)
     def write(
         b: Builder, x: Value, target: Value, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
         weight: Any = None, **options: Any,
@@ -385,13 +374,13 @@ def _quadratic(gap: Value, width: float, curve: float, slope: float) -> Any:
     return gap.builder.where(size < width, half, line)
 
 
-_of_gap("nn.functional.mse_loss", lambda gap: gap * gap)
-_of_gap("nn.functional.l1_loss", lambda gap: gap.Abs())
-_of_gap("nn.functional.smooth_l1_loss", _smooth)
-_of_gap("nn.functional.huber_loss", lambda gap, delta=1.0: _quadratic(gap, delta, 0.5, delta))
+_of_gap(F.mse_loss, lambda gap: gap * gap)
+_of_gap(F.l1_loss, lambda gap: gap.Abs())
+_of_gap(F.smooth_l1_loss, _smooth)
+_of_gap(F.huber_loss, lambda gap, delta=1.0: _quadratic(gap, delta, 0.5, delta))
 
 
-@rule("nn.functional.binary_cross_entropy")
+@rule(F.binary_cross_entropy)
 def _binary_cross_entropy(
     b: Builder, x: Value, target: Value, weight: Any = None, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean",
@@ -401,7 +390,7 @@ def _binary_cross_entropy(
     return _reduced(y, reduction, weight, size_average, reduce)
 
 
-@rule("nn.functional.binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits")
+@rule(F.binary_cross_entropy_with_logits, torch.binary_cross_entropy_with_logits)
 def _binary_cross_entropy_with_logits(
     b: Builder, x: Value, target: Value, weight: Any = None, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean", pos_weight: Any = None,
@@ -413,7 +402,7 @@ def _binary_cross_entropy_with_logits(
     return _reduced(x.Relu() - x * target + rest, reduction, weight, size_average, reduce)
 
 
-@rule("nn.functional.nll_loss")
+@rule(F.nll_loss)
 def _nll_loss(
     b: Builder, x: Value, target: Value, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
     reduce: Any = None, reduction: str = "mean",
@@ -427,7 +416,7 @@ def _nll_loss(
     return x.NegativeLogLikelihoodLoss(given, weight, **options)
 
 
-@rule("nn.functional.cross_entropy")
+@rule(F.cross_entropy)
 def _cross_entropy(
     b: Builder, x: Value, target: Value, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
     reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,

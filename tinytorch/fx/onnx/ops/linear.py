@@ -10,24 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule, torch
 from tinytorch.fx.onnx.ops.reduce import norm
 from tinytorch.kernels import dtypes
+from tinytorch.nn import functional as F
 from tinytorch.ops.linalg.products import equation_of, parsed_equation
 from tinytorch.ops.nn.attention import canonical_mask
 
 
-@rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "linalg.matmul", operator.matmul)
+@rule(torch.matmul, torch.mm, torch.bmm, torch.mv, torch.dot, torch.vdot, operator.matmul)
 def _matmul(b: Builder, x: Value, y: Value) -> Any:
     if x.dtype.is_floating_point or x.dtype in (dtypes.int32, dtypes.int64):
         return x.MatMul(y)
     return x.cast(dtypes.int32).MatMul(y.cast(dtypes.int32)).cast(x.dtype)
 
 
-elementwise("outer", "ger")(lambda b, x, y: x.unsqueeze(1) * y.unsqueeze(0))
+elementwise(torch.outer)(lambda b, x, y: x.unsqueeze(1) * y.unsqueeze(0))
 
 
-@rule("nn.functional.linear")
+@rule(F.linear)
 def linear(b: Builder, x: Value, weight: Value, bias: Any = None) -> Any:
     """Return `x @ weight.T + bias`."""
     if x.ndim == 2 and weight.ndim == 2 and (bias is None or bias.ndim == 1):
@@ -43,26 +44,26 @@ def _sum_of(x: Value, product: Value, beta: Any, alpha: Any) -> Any:
     return (x.cast(product.dtype) if beta == 1 else x * beta) + product
 
 
-@rule("addmm")
+@rule(torch.addmm)
 def _addmm(b: Builder, x: Value, mat1: Value, mat2: Value, *, beta: Any = 1, alpha: Any = 1) -> Any:
     if mat1.ndim == 2 and mat2.ndim == 2 and x.ndim <= 2 and b.out.dtype.is_floating_point:
         return mat1.Gemm(mat2, x, alpha=float(alpha), beta=float(beta))
     return _sum_of(x, mat1.MatMul(mat2), beta, alpha)
 
 
-rule("baddbmm")(lambda b, x, batch1, batch2, *, beta=1, alpha=1: _sum_of(x, batch1.MatMul(batch2), beta, alpha))
-rule("addmv")(lambda b, x, mat, vec, *, beta=1, alpha=1: _sum_of(x, mat.MatMul(vec), beta, alpha))
-rule("addbmm")(
+rule(torch.baddbmm)(lambda b, x, batch1, batch2, *, beta=1, alpha=1: _sum_of(x, batch1.MatMul(batch2), beta, alpha))
+rule(torch.addmv)(lambda b, x, mat, vec, *, beta=1, alpha=1: _sum_of(x, mat.MatMul(vec), beta, alpha))
+rule(torch.addbmm)(
     lambda b, x, batch1, batch2, *, beta=1, alpha=1: _sum_of(
         x, batch1.MatMul(batch2).ReduceSum([0], keepdims=0), beta, alpha
     )
 )
-rule("addr")(
+rule(torch.addr)(
     lambda b, x, vec1, vec2, *, beta=1, alpha=1: _sum_of(x, vec1.unsqueeze(1) * vec2.unsqueeze(0), beta, alpha)
 )
 
 
-@rule("einsum")
+@rule(torch.einsum)
 def _einsum(b: Builder, *args: Any) -> Any:
     terms, target, operands = equation_of(*parsed_equation(*args))
     used = {*chain(*terms)}
@@ -81,19 +82,19 @@ def _einsum(b: Builder, *args: Any) -> Any:
     return b.node("Einsum", *given, equation=f"{','.join(texts)}->{result}")
 
 
-@rule("nn.functional.cosine_similarity", "cosine_similarity")
+@rule(F.cosine_similarity)
 def _cosine_similarity(b: Builder, x1: Value, x2: Value, dim: int = 1, eps: float = 1e-8) -> Any:
     axes = [x1.dim(dim) - max(x1.ndim, x2.ndim)]
     x, y = [y / y.ReduceL2(axes, keepdims=1).Max(eps) for y in [x.cast(b.out.dtype) for x in (x1, x2)]]
     return (x * y).ReduceSum(axes, keepdims=0)
 
 
-@rule("cdist")
+@rule(torch.cdist)
 def _cdist(b: Builder, x1: Value, x2: Value, p: Any = 2.0, compute_mode: Any = None) -> Any:
     return norm(x1.unsqueeze(x1.ndim - 1) - x2.unsqueeze(x2.ndim - 2), p, [-1])
 
 
-@rule("tensordot")
+@rule(torch.tensordot)
 def _tensordot(b: Builder, x: Value, y: Value, dims: Any = 2, out: Any = None) -> Any:
     if isinstance(dims, int):
         first, second = list(range(x.ndim - dims, x.ndim)), list(range(dims))
@@ -109,7 +110,7 @@ def _tensordot(b: Builder, x: Value, y: Value, dims: Any = 2, out: Any = None) -
     return x.Einsum(y, equation=f"{''.join(left)},{''.join(right)}->{result}")
 
 
-@rule("bilinear", "nn.functional.bilinear")
+@rule(torch.bilinear)
 def _bilinear(b: Builder, input1: Value, input2: Value, weight: Value, bias: Any = None) -> Any:
     y = input1.Einsum(weight, input2, equation="...i,oij,...j->...o")
     return y if bias is None else y + bias
@@ -118,7 +119,7 @@ def _bilinear(b: Builder, input1: Value, input2: Value, weight: Value, bias: Any
 rule(canonical_mask)(lambda b, mask, name, other, other_name, dtype: b.where(mask, -math.inf, 0.0))
 
 
-@rule("nn.functional.scaled_dot_product_attention")
+@rule(F.scaled_dot_product_attention)
 def _attention(
     b: Builder, query: Value, key: Value, value: Value, attn_mask: Any = None, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule, torch
 
 
 class _Kind(NamedTuple):
@@ -77,8 +77,8 @@ def _layers(
     return y.Transpose(perm=[1, 0, 2]) if batch_first else y, *map(_joined, last)
 
 
-def _layered(name: str, kind: _Kind) -> None:
-    @rule(name)
+def _layered(function: Any, kind: _Kind) -> None:
+    @rule(function)
     def write(b: Builder, x: Value, states: Any, params: Any, *options: Any) -> Any:
         packed = isinstance(states, Value) if kind is _LSTM else not isinstance(states, (Value, tuple, list))
         if packed or isinstance(params, bool) or not isinstance(options[0], bool):
@@ -90,8 +90,8 @@ def _layered(name: str, kind: _Kind) -> None:
         return _layers(kind, x, given, params, biases, count, both, batch_first)
 
 
-def _cell(name: str, kind: _Kind) -> None:
-    @rule(name)
+def _cell(function: Any, kind: _Kind) -> None:
+    @rule(function)
     def write(b: Builder, x: Value, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
         params = [p for p in (w_ih, w_hh, b_ih, b_hh) if p is not None]
         if x.ndim != 2:
@@ -103,9 +103,11 @@ def _cell(name: str, kind: _Kind) -> None:
         return results if kind is _LSTM else results[0]
 
 
-for _name, _kind in {
-    "lstm": _LSTM, "gru": _GRU, "rnn_tanh": _Kind("RNN", (0,), {"activations": "Tanh"}),
-    "rnn_relu": _Kind("RNN", (0,), {"activations": "Relu"}),
-}.items():  # fmt: skip
-    _layered(_name, _kind)
-    _cell(f"{_name}_cell", _kind)
+for _layer, _step, _kind in (
+    (torch.lstm, torch.lstm_cell, _LSTM),
+    (torch.gru, torch.gru_cell, _GRU),
+    (torch.rnn_tanh, torch.rnn_tanh_cell, _Kind("RNN", (0,), {"activations": "Tanh"})),
+    (torch.rnn_relu, torch.rnn_relu_cell, _Kind("RNN", (0,), {"activations": "Relu"})),
+):
+    _layered(_layer, _kind)
+    _cell(_step, _kind)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule, torch
 from tinytorch.kernels import dtypes
 
 
@@ -29,41 +29,41 @@ def _filled_axes(x: Value, dim: Any) -> list[int]:
     return axes
 
 
-def _reduction(kind: str, *names: str) -> None:
-    @rule(*names)
+def _reduction(kind: str, *functions: Any) -> None:
+    @rule(*functions)
     def write(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
         axes = (Value.axes if kind in ("ReduceSum", "ReduceProd") else _filled_axes)(x, dim)
         given = x.cast(dtypes.int32 if b.out.dtype is dtypes.bool else b.out.dtype)
         return reduced(kind, given, axes, keepdim).cast(b.out.dtype)
 
 
-_reduction("ReduceSum", "sum")
-_reduction("ReduceMean", "mean")
-_reduction("ReduceMax", "amax")
-_reduction("ReduceMin", "amin")
-_reduction("ReduceProd", "prod")
-_reduction("ReduceLogSumExp", "logsumexp")
+_reduction("ReduceSum", torch.sum)
+_reduction("ReduceMean", torch.mean)
+_reduction("ReduceMax", torch.amax)
+_reduction("ReduceMin", torch.amin)
+_reduction("ReduceProd", torch.prod)
+_reduction("ReduceLogSumExp", torch.logsumexp)
 
 
-def _whether(kind: str, name: str) -> None:
-    @rule(name)
+def _whether(kind: str, function: Any) -> None:
+    @rule(function)
     def write(b: Builder, x: Value, dim: Any = None, keepdim: bool = False) -> Any:
         truth = x.cast(dtypes.bool).convert(dtypes.int32)
         axes = [] if dim in ((), []) else _filled_axes(x, dim)
         return reduced(kind, truth, axes, keepdim).convert(b.out.dtype)
 
 
-_whether("ReduceMax", "any")
-_whether("ReduceMin", "all")
+_whether("ReduceMax", torch.any)
+_whether("ReduceMin", torch.all)
 
 
-@rule("count_nonzero")
+@rule(torch.count_nonzero)
 def _count_nonzero(b: Builder, x: Value, dim: Any = None) -> Any:
     return reduced("ReduceSum", x.cast(dtypes.bool).convert(dtypes.int64), x.axes(dim), False)
 
 
-def _arg(kind: str, name: str) -> None:
-    @rule(name)
+def _arg(kind: str, function: Any) -> None:
+    @rule(function)
     def write(b: Builder, x: Value, dim: int | None = None, keepdim: bool = False) -> Any:
         given = x.cast(dtypes.int32) if x.dtype is dtypes.bool else x
         if not x.ndim:
@@ -74,12 +74,12 @@ def _arg(kind: str, name: str) -> None:
         return at.Reshape([1] * x.ndim) if keepdim else at
 
 
-_arg("ArgMax", "argmax")
-_arg("ArgMin", "argmin")
+_arg("ArgMax", torch.argmax)
+_arg("ArgMin", torch.argmin)
 
 
-def _extremum(kind: str, name: str) -> None:
-    @rule(name)
+def _extremum(kind: str, function: Any) -> None:
+    @rule(function)
     def write(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
         if isinstance(dim, Value):
             dim, other = None, dim
@@ -96,11 +96,11 @@ def _extremum(kind: str, name: str) -> None:
         return values, b.node(f"Arg{kind}", x, axis=axes[0], keepdims=int(keepdim))
 
 
-_extremum("Max", "max")
-_extremum("Min", "min")
+_extremum("Max", torch.max)
+_extremum("Min", torch.min)
 
 
-@rule("aminmax")
+@rule(torch.aminmax)
 def _aminmax(b: Builder, x: Value, *, dim: int | None = None, keepdim: bool = False) -> Any:
     if dim is None and keepdim:
         raise UnsupportedCall("keepdim without dim")
@@ -110,10 +110,10 @@ def _aminmax(b: Builder, x: Value, *, dim: int | None = None, keepdim: bool = Fa
 # Variances and norms ------------------------------------------------------------------------------
 
 
-def _statistic(name: str, root: bool, both: bool) -> None:
+def _statistic(function: Any, root: bool, both: bool) -> None:
     """Enter a variance or its root, perhaps with the mean."""
 
-    @rule(name)
+    @rule(function)
     def write(
         b: Builder, x: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
     ) -> Any:
@@ -139,10 +139,10 @@ def _statistic(name: str, root: bool, both: bool) -> None:
         return (result, mean) if both else result
 
 
-_statistic("var", False, False)
-_statistic("std", True, False)
-_statistic("var_mean", False, True)
-_statistic("std_mean", True, True)
+_statistic(torch.var, False, False)
+_statistic(torch.std, True, False)
+_statistic(torch.var_mean, False, True)
+_statistic(torch.std_mean, True, True)
 
 
 def norm(x: Value, p: Any, axes: list[int], keepdim: bool = False) -> Any:
@@ -166,32 +166,31 @@ def _vector_norm(x: Value, p: Any, dim: Any, keepdim: bool) -> Any:
     return norm(x, 2 if p in ("fro", None) else p, x.axes(dim), keepdim)
 
 
-rule("norm")(lambda b, x, p="fro", dim=None, keepdim=False, dtype=None: _vector_norm(x, p, dim, keepdim))
-rule("linalg.vector_norm")(
+rule(torch.linalg.vector_norm)(
     lambda b, x, ord=2, dim=None, keepdim=False, *, dtype=None: _vector_norm(x, ord, dim, keepdim)
 )
 
 
-@rule("linalg.matrix_norm")
+@rule(torch.linalg.matrix_norm)
 def _matrix_norm(
     b: Builder, x: Value, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     return _vector_norm(x, str(ord), dim, keepdim)
 
 
-rule("dist")(lambda b, x, other, p=2: norm(x - other, p, list(range(max(x.ndim, other.ndim)))))
+rule(torch.dist)(lambda b, x, other, p=2: norm(x - other, p, list(range(max(x.ndim, other.ndim)))))
 
 
 # Cumulative functions and sorting -----------------------------------------------------------------
 
 
-@rule("cumsum")
+@rule(torch.cumsum)
 def _cumsum(b: Builder, x: Value, dim: int, *, dtype: Any = None) -> Any:
     given = x.cast(b.out.dtype)
     return given.CumSum(b.scalar(x.dim(dim))) if x.ndim else given.Identity()
 
 
-@rule("nansum")
+@rule(torch.nansum)
 def _nansum(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     y = x.cast(b.out.dtype)
     if x.dtype.is_floating_point:
@@ -199,13 +198,13 @@ def _nansum(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dty
     return reduced("ReduceSum", y, x.axes(dim), keepdim)
 
 
-@rule("nanmean")
+@rule(torch.nanmean)
 def _nanmean(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     total = _nansum(b, x, dim, keepdim)
     return total / reduced("ReduceSum", (~x.IsNaN()).convert(b.out.dtype), x.axes(dim), keepdim)
 
 
-@rule("cumprod")
+@rule(torch.cumprod)
 def _cumprod(b: Builder, x: Value, dim: int, *, dtype: Any = None) -> Any:
     y: Any = x.cast(b.out.dtype)
     if not x.ndim:
@@ -222,7 +221,7 @@ def _cumprod(b: Builder, x: Value, dim: int, *, dtype: Any = None) -> Any:
     return y
 
 
-@rule("diff")
+@rule(torch.diff)
 def _diff(b: Builder, x: Value, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     parts = [part.cast(x.dtype) for part in (prepend, x, append) if part is not None]
     k, far = x.dim(dim), np.iinfo(np.int64).max
@@ -232,14 +231,14 @@ def _diff(b: Builder, x: Value, n: int = 1, dim: int = -1, prepend: Any = None, 
     return y.Identity() if y is x else y
 
 
-@rule("topk")
+@rule(torch.topk)
 def _topk(b: Builder, x: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     if not x.ndim:
         return x.Identity(), b.scalar(0)
     return x.TopK([k], outputs=2, axis=x.dim(dim), largest=int(largest), sorted=1)
 
 
-@rule("sort")
+@rule(torch.sort)
 def _sort(b: Builder, x: Value, dim: int = -1, descending: bool = False, *, stable: Any = None) -> Any:
     truth = x.dtype is dtypes.bool and x.ndim
     values, at = _topk(b, x.cast(dtypes.int32) if truth else x, x.size(dim) if x.ndim else 1, dim, descending)
@@ -254,10 +253,10 @@ def _ranked(b: Builder, x: Value, k: Any, dim: int, keepdim: bool, at: int) -> A
     return tuple([y.Gather(place, axis=x.dim(dim)) for y in _topk(b, x, k, dim, False)])
 
 
-rule("kthvalue")(lambda b, x, k, dim=-1, keepdim=False: _ranked(b, x, k, dim, keepdim, k - 1))
+rule(torch.kthvalue)(lambda b, x, k, dim=-1, keepdim=False: _ranked(b, x, k, dim, keepdim, k - 1))
 
 
-@rule("median")
+@rule(torch.median)
 def _median(b: Builder, x: Value, dim: Any = None, keepdim: bool = False) -> Any:
     _filled_axes(x, dim)
     if dim is None:

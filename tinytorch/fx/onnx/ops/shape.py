@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx.onnx.builder import Builder, Length, Size, UnsupportedCall, Value, rule
+from tinytorch.core.tensor import Tensor
+from tinytorch.fx.onnx.builder import Builder, Length, Size, UnsupportedCall, Value, rule, torch
 from tinytorch.kernels import dtypes
+from tinytorch.nn import functional as F
 
 _FAR = np.iinfo(np.int64).max
 
@@ -32,7 +34,7 @@ def _swapped(x: Value, first: int, second: int) -> list[int]:
     return order
 
 
-@rule("reshape", "Tensor.view")
+@rule(torch.reshape, Tensor.view)
 def _reshape(b: Builder, x: Value, *shape: Any, **kwargs: Any) -> Any:
     shape = tuple([*shape, *kwargs.values()])
     result = b.like_out(x)
@@ -41,7 +43,7 @@ def _reshape(b: Builder, x: Value, *shape: Any, **kwargs: Any) -> Any:
     return result or x.reshape(sizes_of(shape))
 
 
-@rule("flatten")
+@rule(torch.flatten)
 def _flatten(b: Builder, x: Value, start_dim: int = 0, end_dim: int = -1) -> Any:
     result = b.like_out(x)
     if result is not None:
@@ -50,19 +52,19 @@ def _flatten(b: Builder, x: Value, start_dim: int = 0, end_dim: int = -1) -> Any
     return x.reshape([*sizes[: x.dim(start_dim)], -1, *sizes[x.dim(end_dim) + 1 :]])
 
 
-@rule("unflatten")
+@rule(torch.unflatten)
 def _unflatten(b: Builder, x: Value, dim: int, sizes: Sequence[Size]) -> Any:
     k, own = x.dim(dim), x.sizes
     return b.like_out(x) or x.reshape([*own[:k], *sizes, *own[k + 1 :]])
 
 
-@rule("squeeze")
+@rule(torch.squeeze)
 def _squeeze(b: Builder, x: Value, dim: Any = None) -> Any:
     dims = [k for k in (x.axes(dim) if dim not in ((), []) else ()) if x.shape[k] == 1]
     return x.squeeze(*dims) if dims else x.Identity()
 
 
-@rule("movedim", "moveaxis")
+@rule(torch.movedim)
 def _movedim(b: Builder, x: Value, source: Any, destination: Any) -> Any:
     origin, goal = [[x.dim(k) for k in (d if isinstance(d, (tuple, list)) else (d,))] for d in (source, destination)]
     order = [-1] * x.ndim
@@ -72,34 +74,34 @@ def _movedim(b: Builder, x: Value, source: Any, destination: Any) -> Any:
     return x.permute([next(rest) if k < 0 else k for k in order])
 
 
-rule("Tensor.view_as", "Tensor.reshape_as")(lambda b, x, other: b.like_out(x) or x.reshape_as(other))
-rule("ravel")(lambda b, x: x.flat())
-rule("unsqueeze")(lambda b, x, dim: x.unsqueeze(dim + x.ndim + 1 if dim < 0 else dim))
-rule("transpose", "swapaxes", "swapdims")(lambda b, x, dim0, dim1: x.permute(_swapped(x, dim0, dim1)))
-rule("t")(lambda b, x: x.permute(range(x.ndim)[::-1]))
-rule("adjoint")(lambda b, x: x.permute(_swapped(x, -2, -1)))
-rule("permute")(lambda b, x, *dims, **kwargs: x.permute([x.dim(k) for k in sizes_of((*dims, *kwargs.values()))]))
+rule(Tensor.view_as, Tensor.reshape_as)(lambda b, x, other: b.like_out(x) or x.reshape_as(other))
+rule(torch.ravel)(lambda b, x: x.flat())
+rule(torch.unsqueeze)(lambda b, x, dim: x.unsqueeze(dim + x.ndim + 1 if dim < 0 else dim))
+rule(torch.transpose, torch.swapaxes)(lambda b, x, dim0, dim1: x.permute(_swapped(x, dim0, dim1)))
+rule(torch.t)(lambda b, x: x.permute(range(x.ndim)[::-1]))
+rule(torch.adjoint)(lambda b, x: x.permute(_swapped(x, -2, -1)))
+rule(torch.permute)(lambda b, x, *dims, **kwargs: x.permute([x.dim(k) for k in sizes_of((*dims, *kwargs.values()))]))
 
 
-@rule("Tensor.expand")
+@rule(Tensor.expand)
 def _expand(b: Builder, x: Value, *sizes: Any, **kwargs: Any) -> Any:
     wanted = sizes_of(sizes)
     own: list[Size] = [*[1] * (len(wanted) - x.ndim), *x.sizes]
     return x.Expand([n if m == -1 else m for m, n in zip(wanted, own, strict=True)])
 
 
-@rule("Tensor.repeat")
+@rule(Tensor.repeat)
 def _repeat(b: Builder, x: Value, *repeats: Any, **kwargs: Any) -> Any:
     times = sizes_of((*repeats, *kwargs.values()))
     return x.unsqueeze(*range(len(times) - x.ndim)).Tile(times)
 
 
-rule("broadcast_to")(lambda b, x, size: _expand(b, x, size))
-rule("Tensor.expand_as")(lambda b, x, other: x.Expand(other.Shape()))
-rule("tile")(lambda b, x, *dims: _repeat(b, x, *[1] * (x.ndim - len(sizes_of(dims))), *sizes_of(dims)))
+rule(torch.broadcast_to)(lambda b, x, size: _expand(b, x, size))
+rule(Tensor.expand_as)(lambda b, x, other: x.Expand(other.Shape()))
+rule(torch.tile)(lambda b, x, *dims: _repeat(b, x, *[1] * (x.ndim - len(sizes_of(dims))), *sizes_of(dims)))
 
 
-@rule("repeat_interleave")
+@rule(torch.repeat_interleave)
 def _repeat_interleave(b: Builder, x: Value, repeats: Any = 0, dim: int | None = None, **_: Any) -> Any:
     if isinstance(repeats, Value) or repeats == 0:
         raise UnsupportedCall("the shape of the result depends on values")
@@ -111,7 +113,7 @@ def _repeat_interleave(b: Builder, x: Value, repeats: Any = 0, dim: int | None =
     return y.reshape([*sizes[:k], sizes[k] * repeats, *sizes[k + 1 :]])
 
 
-@rule("cat", "concat", "concatenate")
+@rule(torch.cat)
 def _cat(b: Builder, tensors: Sequence[Value], dim: int = 0, **kwargs: Any) -> Any:
     if not isinstance(tensors, (tuple, list)):
         raise UnsupportedCall("what is put together is no list of tensors")
@@ -119,7 +121,7 @@ def _cat(b: Builder, tensors: Sequence[Value], dim: int = 0, **kwargs: Any) -> A
     return b.concat(*[x.cast(b.out.dtype) for x in kept], axis=kept[0].dim(kwargs.get("axis", dim)))
 
 
-@rule("stack")
+@rule(torch.stack)
 def _stack(b: Builder, tensors: Sequence[Value], dim: int = 0) -> Any:
     k = dim + tensors[0].ndim + 1 if dim < 0 else dim
     return b.concat(*[x.cast(b.out.dtype).unsqueeze(k) for x in tensors], axis=k)
@@ -131,7 +133,7 @@ def _pieces(x: Value, dim: int, lengths: Sequence[int]) -> Any:
     return x.Split(lengths, outputs=len(lengths), axis=dim) if len(lengths) > 1 else (x.Identity(),)
 
 
-@rule("split", "Tensor.split")
+@rule(torch.split)
 def _split(b: Builder, x: Value, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> Any:
     size = kwargs.get("split_size", split_size_or_sections)
     if isinstance(size, (tuple, list)) and all(isinstance(n, int) for n in size):
@@ -142,11 +144,11 @@ def _split(b: Builder, x: Value, split_size_or_sections: Any = None, dim: int = 
     return _pieces(x, x.dim(dim), [min(size, n - start) for start in range(0, max(n, 1), size)])
 
 
-rule("split_with_sizes")(lambda b, x, split_sizes, dim=0: _split(b, x, split_sizes, dim))
-rule("chunk")(lambda b, x, chunks, dim=0: _split(b, x, -(-known(x, dim) // chunks), dim))
+rule(torch.split_with_sizes)(lambda b, x, split_sizes, dim=0: _split(b, x, split_sizes, dim))
+rule(torch.chunk)(lambda b, x, chunks, dim=0: _split(b, x, -(-known(x, dim) // chunks), dim))
 
 
-@rule("tensor_split")
+@rule(torch.tensor_split)
 def _tensor_split(b: Builder, x: Value, indices_or_sections: Any, dim: int = 0) -> Any:
     if isinstance(indices_or_sections, Value):
         raise UnsupportedCall("the number of the parts depends on a size")
@@ -154,13 +156,13 @@ def _tensor_split(b: Builder, x: Value, indices_or_sections: Any, dim: int = 0) 
     return _pieces(x, x.dim(dim), [len(part) for part in parts])
 
 
-@rule("unbind")
+@rule(torch.unbind)
 def _unbind(b: Builder, x: Value, dim: int = 0) -> Any:
     n = known(x, dim) or b.refuse("the number of the parts depends on a size, or is 0")
     return tuple([x.Gather(b.scalar(j), axis=x.dim(dim)) for j in range(n)])
 
 
-@rule("narrow")
+@rule(torch.narrow)
 def _narrow(b: Builder, x: Value, dim: int, start: Any, length: Any) -> Any:
     if isinstance(start, Value):
         start = Length(b, start.cast(dtypes.int64).Reshape([1]).name)
@@ -169,21 +171,21 @@ def _narrow(b: Builder, x: Value, dim: int, start: Any, length: Any) -> Any:
     return x.slice(x.dim(dim), start, start + length)
 
 
-rule("select")(lambda b, x, dim, index: x.Gather(b.scalar(index), axis=x.dim(dim)))
+rule(torch.select)(lambda b, x, dim, index: x.Gather(b.scalar(index), axis=x.dim(dim)))
 
 
-@rule("flip")
+@rule(torch.flip)
 def _flip(b: Builder, x: Value, *dims: Any) -> Any:
     axes = [x.dim(k) for k in sizes_of(dims)]  # type: ignore[arg-type]
     n = len(axes)
     return x.Slice([-1] * n, [-_FAR] * n, axes, [-1] * n) if axes and x.ndim else x.Identity()
 
 
-rule("fliplr")(lambda b, x: _flip(b, x, 1))
-rule("flipud")(lambda b, x: _flip(b, x, 0))
+rule(torch.fliplr)(lambda b, x: _flip(b, x, 1))
+rule(torch.flipud)(lambda b, x: _flip(b, x, 0))
 
 
-@rule("roll")
+@rule(torch.roll)
 def _roll(b: Builder, x: Value, shifts: Any, dims: Any = None) -> Any:
     if dims is None or dims == ():
         return _rolled(x.flat(), shifts, 0).reshape_as(x)
@@ -209,17 +211,17 @@ def _by_int32(x: Value, write: Any) -> Value:
     return result
 
 
-def _triangle(upper: int, name: str) -> None:
-    @rule(name)
+def _triangle(upper: int, function: Any) -> None:
+    @rule(function)
     def write(b: Builder, x: Value, diagonal: Any = 0) -> Any:
         return _by_int32(x, lambda y: y.Trilu(b.scalar(diagonal), upper=upper))
 
 
-_triangle(0, "tril")
-_triangle(1, "triu")
+_triangle(0, torch.tril)
+_triangle(1, torch.triu)
 
 
-@rule("diagonal")
+@rule(torch.diagonal)
 def _diagonal(b: Builder, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     first, second = x.dim(dim1), x.dim(dim2)
     n, m = [known(x, k, "a diagonal of a size that is not known") for k in (first, second)]
@@ -231,7 +233,7 @@ def _diagonal(b: Builder, x: Value, offset: int = 0, dim1: int = 0, dim2: int = 
     return y.Gather([start + k * (m + 1) for k in range(length)], axis=len(order))
 
 
-@rule("Tensor.unfold")
+@rule(Tensor.unfold)
 def _unfold(b: Builder, x: Value, dimension: int, size: int, step: int) -> Any:
     k = x.dim(dimension)
     n = known(x, k, "windows along a size that is not known")
@@ -239,7 +241,7 @@ def _unfold(b: Builder, x: Value, dimension: int, size: int, step: int) -> Any:
     return x.Gather(at, axis=k).permute([*range(k + 1), *range(k + 2, x.ndim + 1), k + 1])
 
 
-@rule("nn.functional.pad", "constant_pad_nd")
+@rule(F.pad, torch.constant_pad_nd)
 def _pad(b: Builder, x: Value, pad: Sequence[Any], mode: Any = "constant", value: Any = None) -> Any:
     if not isinstance(mode, str):
         mode, value = "constant", mode
@@ -260,7 +262,7 @@ def _pad(b: Builder, x: Value, pad: Sequence[Any], mode: Any = "constant", value
     return _by_int32(x, lambda y: y.Pad([*before, *after], *[b.cast(n, y.dtype) for n in fill], mode=kind))
 
 
-@rule("nn.functional.pixel_shuffle", "pixel_shuffle")
+@rule(F.pixel_shuffle)
 def _pixel_shuffle(b: Builder, x: Value, upscale_factor: int) -> Any:
     if x.ndim not in (3, 4):
         raise UnsupportedCall("the input has more than four dimensions")
@@ -268,7 +270,7 @@ def _pixel_shuffle(b: Builder, x: Value, upscale_factor: int) -> Any:
     return x.unsqueeze(*single).DepthToSpace(blocksize=upscale_factor, mode="CRD").squeeze(*single)
 
 
-@rule("nn.functional.pixel_unshuffle", "pixel_unshuffle")
+@rule(F.pixel_unshuffle)
 def _pixel_unshuffle(b: Builder, x: Value, downscale_factor: int) -> Any:
     if x.ndim != 4:
         raise UnsupportedCall("the input has not four dimensions")
@@ -279,14 +281,14 @@ def _pixel_unshuffle(b: Builder, x: Value, downscale_factor: int) -> Any:
     return y.reshape([n, b.product([c, r, r]), rows, columns])
 
 
-@rule("nn.functional.channel_shuffle", "channel_shuffle")
+@rule(F.channel_shuffle)
 def _channel_shuffle(b: Builder, x: Value, groups: int) -> Any:
     n, c, *rest = x.sizes
     y = x.reshape([n, groups, c // groups, *rest]).Transpose(perm=[0, 2, 1, *range(3, x.ndim + 1)])
     return y.reshape([n, c, *rest])
 
 
-@rule("meshgrid")
+@rule(torch.meshgrid)
 def _meshgrid(b: Builder, *tensors: Any, indexing: str | None = None) -> Any:
     given = tensors[0] if isinstance(tensors[0], (tuple, list)) else tensors
     places = list(range(len(given)))  # of each tensor's elements, in the results
@@ -301,7 +303,7 @@ def _meshgrid(b: Builder, *tensors: Any, indexing: str | None = None) -> Any:
     ])  # fmt: skip
 
 
-@rule("broadcast_tensors")
+@rule(torch.broadcast_tensors)
 def _broadcast_tensors(b: Builder, *tensors: Any) -> Any:
     total = tensors[0].Shape()
     for x in tensors[1:]:
@@ -309,7 +311,7 @@ def _broadcast_tensors(b: Builder, *tensors: Any) -> Any:
     return tuple([x.Expand(total) for x in tensors])
 
 
-@rule("rot90")
+@rule(torch.rot90)
 def _rot90(b: Builder, x: Value, k: int = 1, dims: Any = (0, 1)) -> Any:
     first, second = [x.dim(d) for d in dims]
     order = _swapped(x, first, second)
@@ -322,7 +324,7 @@ def _rot90(b: Builder, x: Value, k: int = 1, dims: Any = (0, 1)) -> Any:
     return _flip(b, x.Transpose(perm=order).with_shape(*x.shape), second)
 
 
-rule("trace")(lambda b, x: _diagonal(b, x).cast(b.out.dtype).ReduceSum([0], keepdims=0))
+rule(torch.trace)(lambda b, x: _diagonal(b, x).cast(b.out.dtype).ReduceSum([0], keepdims=0))
 
 
 def _on_diagonal(b: Builder, x: Value, offset: int) -> Value:
@@ -335,10 +337,10 @@ def _on_diagonal(b: Builder, x: Value, offset: int) -> Value:
     return b.where(mask, x.Gather(at, axis=x.ndim - 1), 0)
 
 
-rule("diag")(lambda b, x, diagonal=0: _diagonal(b, x, diagonal) if x.ndim == 2 else _on_diagonal(b, x, diagonal))
+rule(torch.diag)(lambda b, x, diagonal=0: _diagonal(b, x, diagonal) if x.ndim == 2 else _on_diagonal(b, x, diagonal))
 
 
-@rule("diag_embed")
+@rule(torch.diag_embed)
 def _diag_embed(b: Builder, x: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     first, second = [k + x.ndim + 1 if k < 0 else k for k in (dim1, dim2)]
     order = [*[k for k in range(x.ndim + 1) if k not in (first, second)], first, second]

@@ -367,7 +367,7 @@ class Inputs(Check):
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for call in trace.calls:
-            if not self.watch.models and 0 not in self.seen and (x := data_of(call.name, call.args)) is not None:
+            if not self.watch.models and 0 not in self.seen and (x := data_of(call.op, call.args)) is not None:
                 self._look_at(array_of(x), 0, "the network", call.place)
             if call.name == "_by_batch" and call.inputs and "InstanceNorm" not in type(call.owner).__name__:
                 entry = self.norms.setdefault((call.place, call.module), [0, 0])
