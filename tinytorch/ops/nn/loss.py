@@ -115,9 +115,7 @@ def _nll_x(g: Tensor, x: Tensor, target: Tensor, weight: Any, ignore_index: int,
 
 
 # Two ops with one kernel: PyTorch's node has a different name for scores of shape (N, C, d1, ...).
-_nll_losses = [
-    op_of(loss.nll, loss="nll", name=name, x=_nll_x, target=None, weight=None) for name in _NLL_NODES
-]
+_nll_losses = [op_of(loss.nll, loss="nll", name=name, x=_nll_x, target=None, weight=None) for name in _NLL_NODES]
 
 
 def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
@@ -181,13 +179,7 @@ def _cross_entropy_x(
 #: smoothing, for which PyTorch's graph adds two terms.
 cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
     op_of(
-        loss.cross_entropy,
-        loss="class",
-        name=name,
-        x=_cross_entropy_x,
-        target=None,
-        weight=None,
-        residuals=("slope",),
+        loss.cross_entropy, loss="class", name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",)
     )
     for name in (*_NLL_NODES, "Add")
 ]
