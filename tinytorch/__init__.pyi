@@ -201,12 +201,9 @@ from tinytorch.ops.copies import slice_scatter as slice_scatter
 from tinytorch.ops.copies import unsafe_chunk as unsafe_chunk
 from tinytorch.ops.copies import unsafe_split as unsafe_split
 from tinytorch.ops.copies import unsafe_split_with_sizes as unsafe_split_with_sizes
-from tinytorch.ops.create import as_tensor as as_tensor
 from tinytorch.ops.create import asarray as asarray
-from tinytorch.ops.create import from_numpy as from_numpy
 from tinytorch.ops.create import frombuffer as frombuffer
 from tinytorch.ops.create import scalar_tensor as scalar_tensor
-from tinytorch.ops.create import tensor as tensor
 from tinytorch.ops.index import fill as fill
 from tinytorch.ops.index import fill_ as fill_
 from tinytorch.ops.index import index_copy as index_copy
@@ -333,10 +330,7 @@ from tinytorch.ops.random import initial_seed as initial_seed
 from tinytorch.ops.random import manual_seed as manual_seed
 from tinytorch.ops.random import multinomial as multinomial
 from tinytorch.ops.random import native_dropout as native_dropout
-from tinytorch.ops.random import normal as normal
-from tinytorch.ops.random import randint as randint
 from tinytorch.ops.random import randint_like as randint_like
-from tinytorch.ops.random import randperm as randperm
 from tinytorch.ops.random import seed as seed
 from tinytorch.ops.random import set_rng_state as set_rng_state
 from tinytorch.ops.rearrange import flip as flip
@@ -649,12 +643,15 @@ def unbind_copy(input: Any, dim: Any = ..., *, out: Any = ..., axis: Any = ...) 
 def unfold_copy(input: Any, dimension: Any, size: Any, step: Any, *, out: Any = ...) -> Tensor: """Return a copy of what `unfold` views, contiguous."""
 def unsqueeze_copy(input: Any, dim: Any = ..., *, axis: Any = ..., out: Any = ...) -> Tensor: """Return a copy of what `unsqueeze` views, contiguous."""
 def view_copy(input: Any, size: Any = ..., *, dtype: Any = ..., out: Any = ...) -> Tensor: """Return a contiguous copy of `Tensor.view`, with another shape or dtype."""
+def as_tensor(data: Any, dtype: Any = ..., device: Any = ...) -> Tensor: """Return `data` as a tensor, sharing its memory where possible."""
 def empty(*sizes: Any, size: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ..., memory_format: Any = ...) -> Tensor: """Return an uninitialized tensor of the given shape."""
 def empty_like(input: Any, *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return an uninitialized tensor with the shape, and unless told otherwise the dtype and memory format, of `input`."""
+def from_numpy(ndarray: Any) -> Tensor: """Return a tensor that shares the memory of a NumPy array: writes to either show in both."""
 def full(size: Any, fill_value: Any, *, out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return a tensor of shape `size` filled with `fill_value`, a number or a 0-d tensor."""
 def full_like(input: Any, fill_value: Any, *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return a tensor with the shape and dtype of `input`, filled with `fill_value`; see `zeros_like`."""
 def ones(*sizes: Any, size: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return a tensor of ones, with the parameters of `zeros`."""
 def ones_like(input: Any, *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return ones with the shape, and unless told otherwise the dtype and memory format, of `input`."""
+def tensor(data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return a new leaf tensor that holds a copy of `data`."""
 def zeros(*sizes: Any, size: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return a tensor of zeros."""
 def zeros_like(input: Any, *, dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return zeros with the shape, and unless told otherwise the dtype and memory format, of `input`."""
 def index_add(input: Any, dim: Any = ..., index: Any = ..., source: Any = ..., *, alpha: Any = ..., out: Any = ..., axis: Any = ...) -> Tensor: """Return a copy with `alpha * source` added to the rows at `index` along `dim`; same rows add up."""
@@ -704,12 +701,13 @@ def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: A
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool1d`, always without indices."""
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool2d`, always without indices."""
 def max_pool3d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool3d`, always without indices."""
-def grid_sampler(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor: """Return `input` sampled at the points of `grid`; see `nn.functional.grid_sample`."""
+def normal(mean: Any, std: Any = ..., size: Any = ..., *, generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor: """Return normal samples z * std + mean, of the broadcast shape of mean and standard deviation."""
 def rand(*sizes: Any, size: Any = ..., generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return numbers uniformly distributed in [0, 1)."""
 def rand_like(input: Any, *, generator: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return numbers uniformly distributed in [0, 1), with the shape and dtype of `input`."""
+def randint(*args: Any, low: Any = ..., high: Any = ..., size: Any = ..., generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return random integers in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
 def randn(*sizes: Any, size: Any = ..., generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return normally distributed numbers of mean 0 and variance 1."""
 def randn_like(input: Any, *, generator: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return normally distributed numbers of mean 0 and variance 1, with the shape and dtype of `input`."""
-def repeat_interleave(input: Any = ..., repeats: Any = ..., dim: Any = ..., *, output_size: Any = ..., axis: Any = ...) -> Tensor: """Return a copy with each element along `dim` (of the flattened tensor by default) repeated consecutively."""
+def randperm(n: Any, *, generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return a random permutation of the integers 0 … n-1, by default of int64; the other arguments are as for `rand`."""
 def tril(input: Any, diagonal: Any = ..., *, out: Any = ...) -> Tensor: """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal."""
 def triu(input: Any, diagonal: Any = ..., *, out: Any = ...) -> Tensor: """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`."""
 def _is_all_true(input: Any) -> Tensor: """Return whether all elements of a tensor of bools are True: inside of `vmap` of all examples, as one tensor."""

@@ -453,17 +453,18 @@ static bool is_usual(PyObject *x, bool in_list) {
 }
 
 bool tt_read_as(PyObject *number, int kind, void *into) {
-    if (kind == I64) {
-        int overflow = 1;
-        if (PyLong_CheckExact(number)) *(int64_t *)into = PyLong_AsLongLongAndOverflow(number, &overflow);
-        return !overflow;
-    }
-    if (!PyFloat_CheckExact(number) && !PyLong_CheckExact(number)) return false;
-    double value = PyFloat_AsDouble(number);
-    if (value == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
+    int overflow = 0;
+    double value = 0;
+    if (PyLong_CheckExact(number)) {
+        int64_t integer = PyLong_AsLongLongAndOverflow(number, &overflow);
+        if (kind == I64) *(int64_t *)into = integer;
+        value = (double)integer;
+    } else if (PyFloat_CheckExact(number) && kind != I64) {
+        value = PyFloat_AsDouble(number);
+    } else {
         return false;
     }
+    if (overflow || kind == I64) return !overflow;  // (what does not fit 64 bits is an error, whatever the dtype)
     if (kind == F64) {
         *(double *)into = value;
     } else {

@@ -390,8 +390,6 @@ static PyObject *new_filled(Options options, int dims, const npy_intp *shape, Py
         int64_t i64;
     } value = {.i64 = 0};
     if (!state || SLOT(state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
-    // (An integer beyond 64 bits is an error, whatever the dtype.)
-    if (number && PyLong_CheckExact(number) && !tt_read_as(number, I64, &value)) return FALLBACK;
     if (number && !tt_read_as(number, options.kind, &value)) return FALLBACK;
     const int types[KINDS] = {NPY_FLOAT, NPY_DOUBLE, NPY_INT64};
     bool zero = number && !value.i64;
