@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
-from tinytorch.core.mode import DispatchMode, traced_as
+from tinytorch.core.mode import DispatchMode, Event, traced_as
 from tinytorch.core.warning import warn
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.overrides import ASKING
@@ -96,8 +96,10 @@ class _Traced(DispatchMode):
         "item": "Python number", "tolist": "Python list", "numpy": "NumPy array",
     }  # fmt: skip
 
-    def read(self, x: Any, truth: bool = False) -> None:
+    def event(self, kind: Event, **facts: Any) -> None:
         """Warn of the kind of value that the outermost of these functions returns, of those in one module."""
+        if kind is not Event.READ:
+            return
         frame: types.FrameType | None = sys._getframe(2)
         names, kind = sys._getframe(2).f_globals, None
         while frame is not None and (frame.f_globals is names or frame.f_code in ASKING):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tinytorch.autograd.profiler import allocated, tensors_in
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.calls import ModuleTracer, call_once
+from tinytorch.inspect.calls import Call, ModuleTracer, call_once
 from tinytorch.inspect.notebook import Row, size_text, table
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -258,14 +258,12 @@ class _LayerTracer(ModuleTracer):
         if not row.children:
             row.output_bytes = allocated(output, args)
 
-    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, and count its multiply-adds."""
-        result = caller(*args, **kwargs)
-        count = _MULTIPLY_ADDS.get(getattr(op, "name", ""))
+    def listen(self, call: Call) -> Iterator[None]:
+        """Count the multiply-adds of a call."""
+        yield
+        count = _MULTIPLY_ADDS.get(call.name)
         if count is not None and self.open:
-            out = result[0] if isinstance(result, tuple) else result
-            self.open[-1].multiply_adds += count(out, *op.bind(args, kwargs))
-        return result
+            self.open[-1].multiply_adds += count(call.outputs[0], *call.values)
 
     def count_parameters(self) -> None:
         """Count the parameters of each layer, including those of sublayers that are not called."""

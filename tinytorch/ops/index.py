@@ -15,7 +15,7 @@ import numpy as np
 
 from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import on_one_memory
-from tinytorch.core.mode import local
+from tinytorch.core.mode import Event, local
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.supplied import supplied
@@ -431,7 +431,7 @@ def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
     for mode in local.state.modes or ():
         for each, copy in zip(indices, kept, strict=True):
             if each is not None:
-                mode.copied(each, copy)
+                mode.event(Event.COPIED, array=each, copy=copy)
     return kept
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 from tinytorch import ops
 from tinytorch.autograd.profiler import flops_of
 from tinytorch.core.declaration import Op
-from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.calls import run_function
+from tinytorch.inspect.calls import Call, Listener
 from tinytorch.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]
@@ -19,7 +19,7 @@ __all__ = ["FlopCounterMode"]
 _CONVOLUTIONS = ("_convolution", "_transposed_convolution", "_conv_weight")
 
 
-class FlopCounterMode(DispatchMode):
+class FlopCounterMode(Listener):
     """A context manager that counts floating-point operations, forward and backward, by module and operator.
 
     Args:
@@ -37,6 +37,8 @@ class FlopCounterMode(DispatchMode):
         >>> counter.get_flop_counts()["Linear"]
         {<OpOverloadPacket(op='aten.addmm')>: 48}
     """
+
+    follows = True
 
     def __init__(
         self, mods: Any = None, depth: int | None = 2, display: bool = True, custom_mapping: Any = None
@@ -60,14 +62,12 @@ class FlopCounterMode(DispatchMode):
         if self.display:
             print(self.get_table())
 
-    def call(self, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, and count its operations."""
-        if not isinstance(op, Op):
-            return run_function(self, op, args)
-        out = caller(*args, **kwargs)
-        name = op.name
-        if name in ("mm", "bmm", "addmm", "baddbmm", "linear", *_CONVOLUTIONS):
-            values = op.bind(args, kwargs)
+    def listen(self, call: Call) -> Iterator[None]:
+        """Count the operations of a call."""
+        yield
+        name, out = call.name, call.out
+        if isinstance(call.op, Op) and name in ("mm", "bmm", "addmm", "baddbmm", "linear", *_CONVOLUTIONS):
+            values = call.values
             if name == "_conv_weight":  # (groups are not considered, as in PyTorch)
                 count = 2 * prod(out.shape[2:]) * values[0].shape[1] * values[1].numel()
             elif name in _CONVOLUTIONS:
@@ -80,7 +80,6 @@ class FlopCounterMode(DispatchMode):
                 name = "convolution_backward" if self.mod_tracker.is_bw else "convolution"
             for path in sorted(self.mod_tracker.parents):
                 self.flop_counts[path][getattr(ops.aten, name)] += count
-        return out
 
     def get_total_flops(self) -> int:
         """Return how many operations were counted."""

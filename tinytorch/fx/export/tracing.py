@@ -28,6 +28,7 @@ from tinytorch.compiler.sources import FOLDER
 from tinytorch.compiler.trace import UNKNOWN, Dimension, Unwritten, plain
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.layout import strided
+from tinytorch.core.mode import Event, on
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.func.pytree import TreeSpec, flatten, unflatten
@@ -424,13 +425,9 @@ class _Recorder(Recorder):
             self.stop(f"{where}the shape of the result of {op.name.strip('_')} depends on values")
         return caller(*args, **kwargs)
 
-    def _unobserved(self, *args: Any) -> None:
+    @on(Event.FILLED, Event.WROTE, Event.COPIED)
+    def _unobserved(self, **facts: Any) -> None:
         """See a fill with random numbers, a write, or a copy."""
-
-    filled: Any = _unobserved
-    wrote: Any = _unobserved
-    copied: Any = _unobserved
-    overwrites: Any = _unobserved
 
 
 class _Tracer(Tracer):
