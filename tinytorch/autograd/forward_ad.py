@@ -79,7 +79,7 @@ class Level(ForwardLevel):
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
         """Return a tensor without its tangent, and the tangent or None."""
-        return self.unseen(lambda: UnpackedDualTensor(_alias(tensor), self.tangent(tensor)))  # type: ignore[no-any-return]
+        return self.unseen(lambda: UnpackedDualTensor(_alias(tensor), self.tangent(tensor)))
 
     def tangent(self, x: Tensor) -> Tensor | None:
         """Return the tangent of a tensor, or None."""

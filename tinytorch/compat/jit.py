@@ -101,13 +101,13 @@ class _Traced(DispatchMode):
         if kind is not Event.READ:
             return
         frame: types.FrameType | None = sys._getframe(2)
-        names, kind = sys._getframe(2).f_globals, None
+        names, what = sys._getframe(2).f_globals, None
         while frame is not None and (frame.f_globals is names or frame.f_code in ASKING):
-            kind = self.KINDS.get(frame.f_code.co_name, kind)
+            what = self.KINDS.get(frame.f_code.co_name, what)
             frame = frame.f_back
-        if kind is not None:
+        if what is not None:
             warn(
-                f"Converting a tensor to a {kind} might cause the trace to be incorrect. We can't record the data flow "
+                f"Converting a tensor to a {what} might cause the trace to be incorrect. We can't record the data flow "
                 "of Python values, so this value will be treated as a constant in the future. This means that the "
                 "trace might not generalize to other inputs! (So it is in PyTorch; in tinytorch, `trace` returns the "
                 "function itself, which reads the value in each call: the results can differ.)",

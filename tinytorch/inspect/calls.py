@@ -88,7 +88,7 @@ class Call:
     @property
     def values(self) -> tuple[Any, ...]:
         """The arguments by the op's signature."""
-        return self.op.bind(self.args, self.kwargs)  # type: ignore[no-any-return]
+        return self.op.bind(self.args, self.kwargs)
 
     @property
     def inputs(self) -> list[Tensor]:

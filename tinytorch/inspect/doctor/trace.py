@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -227,7 +226,8 @@ class Tracer(calls.Listener):
         if local.state.grad and any([each.requires_grad for each in tensors_in(args)]):
             watch.on_start()
         if watch.patch is not None:
-            call.caller = functools.partial(watch.patch.op, watch, name, call.caller)
+            plain = call.caller
+            call.caller = lambda *args, **kwargs: watch.patch.op(watch, name, plain, args, kwargs)
         yield
         out = call.out
         if args and out is args[0] and isinstance(out, Tensor):
