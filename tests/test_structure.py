@@ -23,6 +23,7 @@ from tests.declared import registered
 from tests.oracle import package
 from tinytorch.compiler.saved import home_of
 from tinytorch.core import device, facts
+from tinytorch.core.mode import Event
 from tinytorch.fx._aten import rules_of
 from tinytorch.fx.export.tracing import followed
 from tinytorch.fx.onnx.builder import entry
@@ -526,3 +527,21 @@ def test_every_kernel_is_a_function_of_numpy_or_of_kernels() -> None:
     own = [op for op in registered() if (getattr(op.kernel, "__module__", None) or "").partition(".")[0] != "tests"]
     assert len(own) > 400
     assert not sorted(op.name for op in own if not addressable(op.kernel))
+
+
+def test_events_have_the_facts_that_their_kind_names_and_that_methods_take() -> None:
+    text = (PACKAGE / "core" / "mode.py").read_text("utf-8")
+    named = {kind: facts.split(", ") for kind, facts in re.findall(r"(\w+) = enum\.auto\(\)  # ([\w, ]+):", text)}
+    assert named.keys() == Event.__members__.keys()
+    told = set()
+    for node in (each for _, path in modules() for each in ast.walk(parsed(path))):
+        if isinstance(node, ast.Call) and last_name(node.func) == "event" and node.args:
+            told.add(kind := last_name(node.args[0]))
+            assert [each.arg for each in node.keywords] == named[kind]
+        for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            kinds = call.args if isinstance(call, ast.Call) and last_name(call.func) == "on" else ()
+            for needs in [{*named[last_name(kind)]} for kind in kinds]:
+                taken = [each.arg for each in node.args.args[1:]]
+                needed = {*taken[: len(taken) - len(node.args.defaults)]}
+                assert needed <= needs and (needs <= {*taken} or node.args.kwarg), node.name
+    assert told == named.keys()

@@ -171,6 +171,8 @@ def test_the_code_of_a_function_forward_and_backward() -> None:
     found = origin_of(lambda: Forward.apply(x))
     assert found.op == "log" and found.line is not None
     assert found.line.number == line_with("in the forward of a Function")
+    with torch.autograd.graph.save_on_cpu():  # (a mode outside)
+        assert origin_of(lambda: Forward.apply(x)).op == "log"
     found = origin_of(lambda: Backward.apply(x).sum().backward())
     assert found.op == "div" and found.line is not None
     assert found.line.number == line_with("in the backward of a Function")

@@ -14,7 +14,7 @@ import numpy as np
 
 from tinytorch.autograd.saved import nodes_of
 from tinytorch.core.graph import Start
-from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.mode import DispatchMode, Event, local, on
 from tinytorch.core.supplied import supplied
 from tinytorch.core.warning import users_frame, warn
 
@@ -53,6 +53,7 @@ class Anomaly(DispatchMode):
                     node.metadata["parent_"] = self._evaluating
         return result
 
+    @on(Event.WRITES)
     def before_write(self, x: Any) -> None:
         """Store the user's line that writes into a tensor."""
         cell = getattr(x, "_cell", None)

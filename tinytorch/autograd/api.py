@@ -16,7 +16,7 @@ from tinytorch.core import engine, graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import in_vmap, innermost, local, short, traced_as
+from tinytorch.core.mode import BatchLevel, Event, in_vmap, innermost, local, short, traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -390,7 +390,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 def _check_outside_of_transforms(name: str) -> None:
     """Raise PyTorch's error if a transform of `torch.func` runs."""
     state = local.state
-    if state.run is not None or any([each.transforms for each in state.modes or ()]):
+    if state.run is not None or any([isinstance(each, BatchLevel) and each.transforms for each in state.modes or ()]):
         raise RuntimeError(
             f"You are attempting to call Tensor.{name} inside of a function being transformed by a functorch "
             "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, "
@@ -604,7 +604,7 @@ def detach_(self: Tensor) -> Tensor:
         keep_tensor_hooks(target, *target._edge)
     target._edge, target._requires_grad = None, False
     for mode in local.state.modes or ():
-        mode.forget(self)
+        mode.event(Event.FORGOTTEN, x=self)
     return self
 
 
@@ -625,7 +625,7 @@ def _data(self: Tensor) -> Tensor:
         # nobody can have written to it.
         cell[2:] = [cell[2] + 1 if len(cell) > 2 else 1]
     for mode in modes or ():
-        mode.detached(self, alias)
+        mode.event(Event.DETACHED, x=self, alias=alias)
     return alias
 
 

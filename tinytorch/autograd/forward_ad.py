@@ -28,7 +28,7 @@ from tinytorch.autograd.grad_mode import _DecoratorContextManager, enable_grad
 from tinytorch.core import mode as core_mode
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.graph import Edge, Start, numbers
-from tinytorch.core.mode import DispatchMode, local, recording, without_bits
+from tinytorch.core.mode import Event, ForwardLevel, local, on, recording, without_bits
 from tinytorch.core.node import INPUT, KEPT, PLAIN, Plan
 from tinytorch.core.op import Op
 from tinytorch.core.supplied import supplied
@@ -43,7 +43,7 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 Tangents = list[Tensor | None]
 
 
-class Level(DispatchMode):
+class Level(ForwardLevel):
     """The tangents of one level; a context manager, which forgets them on exit.
 
     A tangent belongs to the array of a tensor, so that a saved tensor that is unpacked still has it. The tangent of a
@@ -56,8 +56,6 @@ class Level(DispatchMode):
         ...     level.unpack(x * x)
         UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
     """
-
-    differentiates = True
 
     def __init__(self) -> None:
         #: By id of an array: a weak reference to it, its tangent, and for a view the tangent of its base.
@@ -81,13 +79,7 @@ class Level(DispatchMode):
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
         """Return a tensor without its tangent, and the tangent or None."""
-        state = local.state
-        modes = state.modes or ()
-        state.modes = tuple([mode for mode in modes if mode is not self]) or None
-        try:
-            return UnpackedDualTensor(_alias(tensor), self.tangent(tensor))
-        finally:
-            state.modes = modes or None
+        return self.unseen(lambda: UnpackedDualTensor(_alias(tensor), self.tangent(tensor)))
 
     def tangent(self, x: Tensor) -> Tensor | None:
         """Return the tangent of a tensor, or None."""
@@ -112,6 +104,7 @@ class Level(DispatchMode):
             entry = self._tangents[id(x._array)]
         return entry[1]
 
+    @on(Event.FORGOTTEN)
     def forget(self, x: Tensor) -> None:
         """Remove the tangent of a tensor."""
         x = plain(x)
@@ -270,13 +263,11 @@ class Level(DispatchMode):
         return result
 
 
-class _Within(DispatchMode):
+class _Within(ForwardLevel):
     """Gives what a rule of `vmap` makes of batched tensors its tangents, too: the graph saves it in their place.
 
     It is the outermost mode, so it receives the ops of the rule on the tensors without levels.
     """
-
-    differentiates = True
 
     def __init__(self, level: Level) -> None:
         self.level = level

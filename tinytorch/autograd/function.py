@@ -23,7 +23,7 @@ from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.node import SavedTensor
 from tinytorch.core.graph import FREED, FREES_BY_RECURSION, Edge, Hook, Node, add_tail, leaf_edge, numbers
 from tinytorch.core.inplace import written
-from tinytorch.core.mode import dispatch, local
+from tinytorch.core.mode import DispatchMode, Event, dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, attached, modified, packed, unpacked
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import CUSTOM, SEVERAL, check_write, refresh
@@ -152,7 +152,7 @@ class FunctionNode(Node):
                 if grad is None and dtypes[k] is not None and k not in without:
                     gs[k] = wrap(np.zeros(shapes[k], dtypes[k]))
                     for mode in local.state.modes or ():
-                        mode.known(gs[k])
+                        mode.event(Event.KNOWN, x=gs[k])
         ctx = self.shown()
         result = ctx.apply(*gs) if self.rule is None else self.rule(ctx, gs)
         grads = result if isinstance(result, tuple) else (result,)
@@ -785,3 +785,19 @@ class Error(Node):
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Raise RuntimeError."""
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def forward_seen(mode: DispatchMode, function: Any) -> Any:
+    """Return a `Function` like a user's, of which a mode also receives the calls in `forward`."""
+    seen = mode.__dict__.setdefault("_functions", {})
+    if function not in seen:
+
+        def forward(*args: Any) -> Any:
+            DispatchMode.__enter__(mode)
+            try:
+                return function.forward(*args)
+            finally:
+                DispatchMode.__exit__(mode)
+
+        seen[function] = type(function)(function.__name__, (function,), {"forward": staticmethod(forward)})
+    return seen[function]

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd.function import forward_seen
 from tinytorch.autograd.profiler_util import (
     BACKWARD,
     FUNCTION,
@@ -66,7 +67,6 @@ class EventRecorder(DispatchMode):
         self.records: list[Any] = []
         self._shapes, self._memory, self._stack = shapes, memory, stack
         self._detailed = shapes or memory or stack
-        self._functions: dict[Any, Any] = {}
         self.started = self.stopped = 0
         self.thread = threading.get_ident()
 
@@ -84,7 +84,7 @@ class EventRecorder(DispatchMode):
         """Return the result of a call, having recorded its time."""
         run, arguments = caller, args
         if isinstance(op, type):
-            run, arguments = self._with_traced_forward(op)._call, args[1]
+            run, arguments = forward_seen(self, op)._call, args[1]
         details = self._details_of(arguments, kwargs) if self._detailed else None
         index = self.open(op, caller, details)
         try:
@@ -119,20 +119,6 @@ class EventRecorder(DispatchMode):
             end = perf_counter_ns()
             subject, caller, start, _, details = self.records[index]
             self.records[index] = (subject, caller, start, end, details)
-
-    def _with_traced_forward(self, function: Any) -> Any:
-        """Return a custom Function that also records the ops of its `forward`."""
-        traced = self._functions.get(function)
-        if traced is None:
-
-            def forward(*args: Any) -> Any:
-                with self:
-                    return function.forward(*args)
-
-            traced = self._functions[function] = type(function)(
-                function.__name__, (function,), {"forward": staticmethod(forward)}
-            )
-        return traced
 
     def _details_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Details:
         arguments = (*args, *kwargs.values()) if self._shapes else ()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tinytorch.core.mode import DispatchMode, PerThread, Stop, local
+from tinytorch.core.mode import DispatchMode, Event, PerThread, Stop, local, on
 
 __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
@@ -187,6 +187,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
             self.before_write(args[0])
         return super().call(op, caller, args, kwargs)
 
+    @on(Event.WRITES)
     def before_write(self, x: Any) -> None:
         """Copy the tensors saved on the memory of a tensor that will be written to."""
         for handle in self._context._saved.pop(id(x._cell), ()):

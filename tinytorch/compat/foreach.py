@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, tangents_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.reduce import vector_norm
 
@@ -118,10 +118,7 @@ def _constant(value: Any) -> bool:
     """Return whether no tensor among the arguments of a call has a gradient or a tangent."""
     if isinstance(value, (list, tuple, dict)):
         return all(map(_constant, value.values() if isinstance(value, dict) else value))
-    differentiated = isinstance(value, Tensor) and (
-        value.requires_grad or any(mode.tangent(value) is not None for mode in local.state.modes or ())
-    )
-    return not differentiated
+    return not (isinstance(value, Tensor) and (value.requires_grad or tangents_of(value)))
 
 
 @contextmanager

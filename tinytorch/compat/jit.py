@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
-from tinytorch.core.mode import DispatchMode, traced_as
+from tinytorch.core.mode import DispatchMode, Event, traced_as
 from tinytorch.core.warning import warn
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.overrides import ASKING
@@ -96,16 +96,18 @@ class _Traced(DispatchMode):
         "item": "Python number", "tolist": "Python list", "numpy": "NumPy array",
     }  # fmt: skip
 
-    def read(self, x: Any, truth: bool = False) -> None:
+    def event(self, kind: Event, **facts: Any) -> None:
         """Warn of the kind of value that the outermost of these functions returns, of those in one module."""
+        if kind is not Event.READ:
+            return
         frame: types.FrameType | None = sys._getframe(2)
-        names, kind = sys._getframe(2).f_globals, None
+        names, what = sys._getframe(2).f_globals, None
         while frame is not None and (frame.f_globals is names or frame.f_code in ASKING):
-            kind = self.KINDS.get(frame.f_code.co_name, kind)
+            what = self.KINDS.get(frame.f_code.co_name, what)
             frame = frame.f_back
-        if kind is not None:
+        if what is not None:
             warn(
-                f"Converting a tensor to a {kind} might cause the trace to be incorrect. We can't record the data flow "
+                f"Converting a tensor to a {what} might cause the trace to be incorrect. We can't record the data flow "
                 "of Python values, so this value will be treated as a constant in the future. This means that the "
                 "trace might not generalize to other inputs! (So it is in PyTorch; in tinytorch, `trace` returns the "
                 "function itself, which reads the value in each call: the results can differ.)",

@@ -427,11 +427,7 @@ def _opaque(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
     leaves, structure = flatten((args, kwargs))
     given = [x for x in leaves if isinstance(x, Tensor)]
     versions = [x._version for x in given]
-    state, before = recorder.off()
-    try:
-        result = function(*args, **kwargs)
-    finally:
-        state.modes = before
+    result = recorder.unseen(lambda: function(*args, **kwargs))
     several = isinstance(result, (tuple, list))
     results = list(result) if several else [result]
     arrays = [x._array for x in given]
@@ -739,12 +735,8 @@ def _stateful(tracer: Tracer, function: Any, written: Iterable[Tensor] = ()) -> 
 
     def run() -> Any:
         recorder = tracer.recorder
-        state, before = recorder.off()
         versions = {place: x._version for place, x in recorder.tensors.items()}
-        try:
-            result = function()
-        finally:
-            state.modes = before
+        result = recorder.unseen(function)
         for place, x in recorder.tensors.items():  # the step counts its writes itself
             recorder.versions[place] += x._version - versions[place]
         if result is not None:

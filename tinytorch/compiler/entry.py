@@ -20,12 +20,13 @@ from tinytorch.compiler import cache, inference
 from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import Call, Memory, NotRecorded, Recorder, Value, fault, memories_written, root
+from tinytorch.compiler.recorder import Call, Memory, NotRecorded, Recorder, Value, fault, memories_written
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
 from tinytorch.kernels import dtypes, norm
+from tinytorch.kernels.places import storage
 from tinytorch.kernels.programs import Bailout
 from tinytorch.kernels.random import Source
 from tinytorch.nn.parameter import Parameter
@@ -431,7 +432,7 @@ class Results:
 
     def _view(self, x: Tensor, k: int) -> str:
         """Return the expression of a view of memory that the call has allocated."""
-        array = root(x._array)
+        array = storage(x._array)
         if x._view is not None and self._recorder.find(array) is None:  # a kernel returned a part of its memory
             array = x._view.base._array
         base = self._recorder.find(array)

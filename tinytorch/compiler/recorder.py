@@ -22,12 +22,13 @@ import numpy as np
 from tinytorch.core.declaration import NUMBERS
 from tinytorch.core.graph import AccumulateGrad, numbers
 from tinytorch.core.layout import NoArray
-from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.mode import Event, Witness, arriving, local, on
 from tinytorch.core.names import module_of
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import elementary, parallel
 from tinytorch.kernels.layouts import arranged
+from tinytorch.kernels.places import storage
 from tinytorch.kernels.programs import copy_into, fill, holds, laid_out
 from tinytorch.kernels.random import Source
 
@@ -217,17 +218,6 @@ def new_value(
     return Value(shape, dtype, strides, Memory(), True, source, output, name=name)
 
 
-def root(array: Any) -> Any:
-    """Return the array that owns the memory of an array, as far as NumPy knows."""
-    while True:
-        base = array.base
-        if type(base) is not np.ndarray:
-            base = getattr(base, "base", None)  # `as_strided` puts an object between
-            if type(base) is not np.ndarray:
-                return array
-        array = base
-
-
 def _graph_of(x: Tensor) -> tuple[Any, ...]:
     """Return what identifies the state of a tensor in the autograd graph."""
     return x._requires_grad, None if x._edge is None else id(x._edge[0]), id(x._array), id(x._view), id(x._hooks)
@@ -270,7 +260,7 @@ def is_ours(kind: type) -> bool:
     return module_of(kind).partition(".")[0] == "tinytorch"
 
 
-class Recorder(DispatchMode):
+class Recorder(Witness):
     """Records the steps that run while it is on.
 
     Attributes:
@@ -293,8 +283,6 @@ class Recorder(DispatchMode):
         versions: by place, the versions of inputs before the call, plus writes that are counted outside of the program.
         tensors: by place, the inputs; `given` are their values.
     """
-
-    keeps_residuals = True
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -371,7 +359,7 @@ class Recorder(DispatchMode):
     ) -> Value:  # fmt: skip
         """Return a new value for an array."""
         alone = array.base is None
-        owner = array if alone else root(array)
+        owner = array if alone else storage(array)
         memory = self._memories.get(id(owner)) or self._new_memory(owner)
         whole = array.flags.c_contiguous and (alone or (owner.base is None and owner.nbytes == array.nbytes))
         value = Value(array.shape, array.dtype, array.strides, memory, whole, source, output, place, name)
@@ -441,16 +429,18 @@ class Recorder(DispatchMode):
         if any(leaf._grad is not None and leaf._grad._requires_grad for leaf in self.leaves.values()):
             raise NotRecorded("a gradient has a graph")
 
+    @on(Event.KNOWN)
     def known(self, x: Any) -> None:
         """Register a tensor as a constant: its elements depend only on guarded values."""
         for tensor in tensors_of(x):
             array = tensor._array
-            if self.find(array) is None and id(root(array)) not in self._memories:
+            if self.find(array) is None and id(storage(array)) not in self._memories:
                 value = self.enter(array)
                 value.initial = array.copy("K")  # it may be written to, also through a view
                 self.constants.append(value)
 
-    def made(self, x: Any) -> None:
+    @on(Event.MADE)
+    def _made(self, x: Any) -> None:
         """Observe a creation; a tensor that a trusted function creates becomes a constant when it is used."""
         if self.trusts:
             self._creations.add(id(x._array))
@@ -461,7 +451,7 @@ class Recorder(DispatchMode):
         found = self._values.get(id(array))
         if found is not None or not array.size:
             return found
-        where, owner = _where(array), root(array)
+        where, owner = _where(array), storage(array)
         found = self._places.get(where)
         return self._values.get(id(owner)) if found is None and where == _where(owner) else found
 
@@ -470,7 +460,7 @@ class Recorder(DispatchMode):
         found = self.find(array)
         if found is not None:
             return found
-        if id(root(array)) in self._memories:
+        if id(storage(array)) in self._memories:
             raise NotRecorded("a view was not produced by a traced operation")
         if id(array) in self._creations:
             self.known(wrap(array))
@@ -615,16 +605,10 @@ class Recorder(DispatchMode):
             else:  # the kernel returned one of its arguments
                 self.calls.remove(call)
 
-    def off(self) -> tuple[Any, Any]:
-        """Switch the recorder off; return this thread's state, and its modes, which the caller restores."""
-        state = local.state
-        before = state.modes
-        state.modes = tuple([mode for mode in before or () if mode is not self]) or None
-        return state, before
-
     # Effects outside of ops -----------------------------------------------------------------------
 
-    def draws(self, source: Source) -> None:
+    @on(Event.DRAWS)
+    def _draws(self, source: Source) -> None:
         """Expect the step that draws from a source: without one the numbers of the first call would be constants."""
         if self.trial is not None:
             self.stop("a backward pass draws random numbers")
@@ -633,7 +617,8 @@ class Recorder(DispatchMode):
             self.stop(DRAWN)
         self._drawing.add(source)
 
-    def filled(self, x: Tensor, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
+    @on(Event.FILLED)
+    def _filled(self, x: Tensor, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """Record a fill with random numbers."""
         self._drawing.discard(args[0])
         if self.stopped is None:
@@ -645,7 +630,8 @@ class Recorder(DispatchMode):
                 value.fills |= value.constant and value.array.base is None and not used
                 self.add(Call.WRITE, fill, (x._array, kernel, *args), "fill").random = True
 
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any, counts: bool = False) -> None:
+    @on(Event.WROTE)
+    def _wrote(self, function: Callable[..., None], array: Any, args: tuple[Any, ...], counts: bool) -> None:
         """Record a write that is no op; it increments the version if it `counts`."""
         if self.trial is not None:
             self.stop("a backward pass writes to a tensor")
@@ -653,7 +639,8 @@ class Recorder(DispatchMode):
             with self._noting("a write"):
                 self.add(Call.WRITE, function, (array, *args), function.__name__.strip("_")).counts = counts
 
-    def copied(self, array: Any, copy: Any) -> None:
+    @on(Event.COPIED)
+    def _copied(self, array: Any, copy: Any) -> None:
         """Record the copy of an array."""
         if self.stopped is None:
             with self._noting("a copy"):
@@ -664,7 +651,7 @@ class Recorder(DispatchMode):
         """Record the copy of an array which the last step overwrites."""
         if self.stopped is None:
             write = self.calls.pop()
-            self.copied(array, copy)
+            self._copied(array, copy)
             self.calls.append(write)
 
     @contextlib.contextmanager
@@ -675,7 +662,8 @@ class Recorder(DispatchMode):
         except (NotRecorded, NoArray) as reason:
             self.stop_here(f"{what}: {reason}")
 
-    def read(self, x: Any, truth: bool = False) -> None:
+    @on(Event.READ)
+    def _read(self, x: Any, truth: bool) -> None:
         """Stop when Python reads a tensor's values; record a check of a truth value that trusted code reads."""
         if truth and self.trusts and self.stopped is None:
             with self._noting("a truth value"):
@@ -699,7 +687,7 @@ class Recorder(DispatchMode):
             grads = run()
             self._name_gradients(node, grads)
             return grads
-        g, leaf = _gradient_of(run), node.variable
+        g, leaf = arriving(run), node.variable
         self.meet(leaf)
         had = leaf._grad
         grads = run()
@@ -771,13 +759,6 @@ class Recorder(DispatchMode):
 def _refuse_complex(arrays: Iterable[Any]) -> None:
     if any(each.dtype.kind == "c" for each in arrays if isinstance(each, np.ndarray)):
         raise NotRecorded("computes with complex numbers")
-
-
-def _gradient_of(run: Any) -> Any:
-    """Return the gradient that a node's step gets, which may be wrapped by several modes."""
-    while getattr(run.func, "__name__", "") == "step":
-        run = run.args[-1]
-    return run.args[0]
 
 
 @functools.cache

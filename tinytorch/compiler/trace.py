@@ -298,33 +298,51 @@ class Trace:
 
         With `in_place` the function writes into its first argument and returns it, if that is a tensor.
         """
-        name, text = getattr(function, "__name__", ""), ""
+        owner = getattr(function, "__self__", None)
+        method = isinstance(owner, Tensor)
+        if method:
+            function, args = function.__func__, (owner, *args)
+        if self.reason is None:
+            known = self._instead(function, args, kwargs, method)
+            if known is not NotImplemented:
+                return known
+        note = None
         if self.reason is None:
             try:
-                owner = getattr(function, "__self__", None)
-                given = [self.shown(x) for x in args] + [f"{key}={self.shown(x)}" for key, x in kwargs.items()]
-                if not isinstance(owner, Tensor):
-                    called = self._refer(function)
-                elif getattr(type(owner), name, None) is function.__func__:
-                    called = f"{self.name(owner)}.{name}"
-                else:
-                    called, given = self._refer(function.__func__), [self.name(owner), *given]
-                text = f"{called}({', '.join(given)})"
+                note = self._noting(function, args, kwargs, method, in_place)
             except Unwritten as reason:
                 self.fail(str(reason))
-        result = run(*[plain(x) for x in args], **{key: plain(x) for key, x in kwargs.items()})
-        if self.reason is not None:
-            return result
-        in_place |= name.endswith("_") and not name.endswith("__")
-        if result is None or (in_place and isinstance(result, Tensor) and self._is_known(result)):
-            self._put(text)
+        result = run(*[plain(x) for x in args[method:]], **{key: plain(x) for key, x in kwargs.items()})
+        return result if note is None or self.reason is not None else note(result)
+
+    def _instead(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool) -> Any:
+        """Return the result of a call that is not to be written down; NotImplemented of others."""
+        return NotImplemented
+
+    def _noting(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool, in_place: bool
+    ) -> Callable[[Any], Any]:
+        """Return what writes a call down when it has run: it takes the result, and returns it with sizes."""
+        name = getattr(function, "__name__", "")
+        given = [self.shown(x) for x in args] + [f"{key}={self.shown(x)}" for key, x in kwargs.items()]
+        if method and getattr(type(args[0]), name, None) is function:
+            text = f"{given[0]}.{name}({', '.join(given[1:])})"
         else:
-            variable = self._new_name()
-            self._put(f"{variable} = {text}")
-            result = self._entered(result, variable, name)
-        if self.effect is None and self._has_effects():
-            self.effect = len(self.lines) - 1
-        return result
+            text = f"{self._refer(function)}({', '.join(given)})"
+        in_place |= name.endswith("_") and not name.endswith("__")
+
+        def note(result: Any) -> Any:
+            if result is None or (in_place and isinstance(result, Tensor) and self._is_known(result)):
+                self._put(text)
+            else:
+                variable = self._new_name()
+                self._put(f"{variable} = {text}")
+                result = self._entered(result, variable, name)
+            if self.effect is None and self._has_effects():
+                self.effect = len(self.lines) - 1
+            return result
+
+        return note
 
     def _is_known(self, x: Tensor) -> bool:
         return id(x) in self._inputs or self._named(x) is not None

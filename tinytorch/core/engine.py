@@ -15,7 +15,7 @@ from typing import Any
 
 from tinytorch.core.graph import DEEPEST, Edge, Node, Start, Watch, in_use, leaf_edge, running
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import dispatch_step, local, on_another_stack
+from tinytorch.core.mode import ForwardLevel, dispatch_step, local, on_another_stack
 from tinytorch.core.native import library
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
@@ -68,7 +68,7 @@ def walk(
     modes = state.modes
     step: Any
     # Whether the gradients may be differentiated: then formulas use no cached residuals, and sums are not in place.
-    differentiable = create_graph or (modes is not None and any(mode.differentiates for mode in modes))
+    differentiable = create_graph or (modes is not None and any(isinstance(mode, ForwardLevel) for mode in modes))
     # Whether no mode sees the accumulation into leaves, which can then take a gradient over rather than copy it.
     leaves_apart = modes is not None and not any(mode.sees_leaves for mode in modes)
     state.depth += 1

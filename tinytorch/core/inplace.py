@@ -14,7 +14,7 @@ import numpy as np
 
 from tinytorch.core.declaration import NUMBERS, Op
 from tinytorch.core.graph import FREED, FREES_BY_RECURSION, Edge, Node, add_tail, numbers
-from tinytorch.core.mode import local
+from tinytorch.core.mode import Event, local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import Places, check_recorded, expanded, follow, move_retained, needs_grad, shared_places
@@ -74,7 +74,7 @@ def arrays_of_write(op: Op, x: Tensor, values: tuple[Any, ...], reads: Sequence[
                 if np.may_share_memory(array, x._array):
                     arrays[i] = array.copy()
                     if local.state.witness is not None:
-                        local.state.witness.copied(array, arrays[i])
+                        local.state.witness.event(Event.COPIED, array=array, copy=arrays[i])
         elif not isinstance(value, NUMBERS):
             op.refuse(value, i)
     return arrays

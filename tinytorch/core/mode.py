@@ -7,12 +7,13 @@ and costs nothing while it is off.
 
 from __future__ import annotations
 
+import enum
 import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, ClassVar, TypeGuard, TypeVar, cast
 
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import silence
@@ -60,7 +61,7 @@ class State:
         self.asked = False
         self.autocast: Any = None
         self.modes = self.callbacks = None
-        self.witness: DispatchMode | None = None
+        self.witness: Witness | None = None
         self.run: Run | None = None
         self.quietly = silence.runner()
         self.trial: Any = None
@@ -213,18 +214,49 @@ function_modes = _FunctionModes()
 plain: set[type] = {int, float, bool, type(None), str, slice, type(Ellipsis)}
 
 
+class Event(enum.Enum):
+    """What happens to tensors besides calls of ops and nodes that run backward; the facts of a kind stand first.
+
+    A write `counts` if it increments the tensor's version.
+    """
+
+    READ = enum.auto()  # x, truth: Python reads the values of a tensor, or its truth value alone
+    WRITES = enum.auto()  # x: something other than an op will write into a tensor
+    WROTE = enum.auto()  # function, array, args, counts: `function(array, *args)` writes, which is no op
+    COPIED = enum.auto()  # array, copy: something other than an op has copied an array
+    KNOWN = enum.auto()  # x: a tensor's elements depend on shapes and dtypes alone
+    MADE = enum.auto()  # x: a creation function has returned a tensor
+    DRAWS = enum.auto()  # source: an op, or a fill, will draw random numbers from a source
+    FILLED = enum.auto()  # x, kernel, args: `kernel(array, *args)` will fill a tensor with random numbers
+    DETACHED = enum.auto()  # x, alias: the tensor `alias`, on the memory of `x`, is no part of the graph
+    FORGOTTEN = enum.auto()  # x: a tensor is detached from the graph in place (`detach_`)
+
+
+def on(*kinds: Event) -> Callable[[F], F]:
+    """Return a decorator of the method of a mode that takes the facts of certain events."""
+
+    def declare(method: F) -> F:
+        cast(Any, method).takes_events = kinds
+        return method
+
+    return declare
+
+
 class DispatchMode:
-    """A context manager that receives every call of an op, and every node of a backward pass, in its thread.
+    """A context manager that receives what happens in its thread: calls of ops, nodes run backward, and other events.
 
     While a mode handles a call it is off, and the ops that it calls are received by the modes outside it: modes nest as
     levels.
     """
 
-    differentiates = False  # whether it computes derivatives of the calls that it sees
-    batches = False  # whether it is a level of `vmap`
-    transforms = False  # whether it is one that `torch.func.vmap` has entered
     sees_leaves = True  # whether its `step` receives the nodes of leaves, whose gradients are then copied
-    keeps_residuals = False  # whether formulas get the residuals of kernels while it is on
+
+    _methods: ClassVar[dict[Event, Callable[..., None]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Collect the methods that take events."""
+        own = {kind: each for each in vars(cls).values() for kind in getattr(each, "takes_events", ())}
+        cls._methods = cls._methods | own
 
     def __enter__(self) -> Any:
         state = local.state
@@ -242,8 +274,60 @@ class DispatchMode:
         """Return `caller(*args, **kwargs)`, a call of `op` (an `Op`, or a subclass of `Function`)."""
         return caller(*args, **kwargs)
 
+    def step(self, node: Any, run: Callable[[], Any]) -> Any:
+        """Return `run()`, the gradients of the inputs of `node`, which a backward pass has reached."""
+        return run()
+
+    def event(self, kind: Event, **facts: Any) -> None:
+        """Notice an event, by the method that is declared for its kind (`on`)."""
+        method = self._methods.get(kind)
+        if method is not None:
+            method(self, **facts)
+
+    def unseen(self, run: Callable[[], Any]) -> Any:
+        """Return `run()`, of which this mode receives nothing."""
+        state = local.state
+        modes = state.modes
+        state.modes = tuple([mode for mode in modes or () if mode is not self]) or None
+        try:
+            return run()
+        finally:
+            state.modes = modes
+
+
+class ForwardLevel(DispatchMode):
+    """A level of forward mode: it computes derivatives of the calls that it sees."""
+
+    def tangent(self, x: Any) -> Any:
+        """Return the tangent of a tensor at this level, or None."""
+        return None
+
+
+class BatchLevel(DispatchMode):
+    """A level of `vmap`; `transforms` says whether `torch.func.vmap` has entered it."""
+
+    transforms = False
+
+    def apart(self, x: Any) -> Any:
+        """Return a new tensor that will be filled with random numbers, or the one that takes its place."""
+        raise NotImplementedError
+
+    def fills(self, x: Any, again: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+        """Return whether this level fills a tensor with random numbers itself.
+
+        Args:
+            x: the tensor.
+            again: `again(x, *args)` fills a tensor, and returns it.
+            args: the arguments of the kernel.
+        """
+        raise NotImplementedError
+
+
+class Witness(DispatchMode):
+    """A mode to which witnessed functions (`Caller.witnessed`) report the kernels that they run."""
+
     def computed(self, op: Any, values: tuple[Any, ...], arrays: tuple[Any, ...], results: list[Any]) -> None:
-        """Notice that a witnessed call has computed `op.kernel(*arrays)`.
+        """Notice that a call has computed `op.kernel(*arrays)`.
 
         Args:
             op: the op.
@@ -253,10 +337,10 @@ class DispatchMode:
         """
 
     def laid(self, array: Any, copy: Any, operands: list[Any]) -> None:
-        """Notice that the result `array` of a witnessed call was replaced by `copy`: `arranged(array, *operands)`."""
+        """Notice that the result `array` of a call was replaced by `copy`: `arranged(array, *operands)`."""
 
     def writes(self, op: Any, values: tuple[Any, ...], arrays: Any, kernel: Any) -> None:
-        """Notice that a witnessed call will write into its first argument.
+        """Notice that a call will write into its first argument.
 
         Args:
             op, values, arrays: as in `computed`.
@@ -264,59 +348,7 @@ class DispatchMode:
         """
 
     def overwrites(self, array: Any, copy: Any) -> None:
-        """Notice that a witnessed call has copied the array that it will write into, for its formulas."""
-
-    def step(self, node: Any, run: Callable[[], Any]) -> Any:
-        """Return `run()`, the gradients of the inputs of `node`, which a backward pass has reached."""
-        return run()
-
-    def tangent(self, x: Any) -> Any:
-        """Return the tangent of a tensor at this level, or None."""
-        return None
-
-    def before_write(self, x: Any) -> None:
-        """Notice that something other than an op will write into a tensor."""
-
-    def read(self, x: Any, truth: bool = False) -> None:
-        """Notice that Python reads a tensor's values, or its truth value alone."""
-
-    def known(self, x: Any) -> None:
-        """Notice a tensor whose elements depend on shapes and dtypes alone."""
-
-    def made(self, x: Any) -> None:
-        """Notice a tensor that a creation function has returned."""
-
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any, counts: bool = False) -> None:
-        """Notice that `function(array, *args)`, which is not an op, writes an array; a new version if it `counts`."""
-
-    def copied(self, array: Any, copy: Any) -> None:
-        """Notice that something other than an op has copied an array."""
-
-    def draws(self, source: Any) -> None:
-        """Notice that an op, or a fill, will draw random numbers from a source."""
-
-    def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
-        """Notice that `kernel(array, *args)` will fill a tensor with random numbers."""
-
-    def fills(self, x: Any, again: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-        """Return whether this mode fills a tensor with random numbers itself.
-
-        Args:
-            x: the tensor.
-            again: `again(x, *args)` fills a tensor, and returns it.
-            args: the arguments of the kernel.
-        """
-        return False
-
-    def apart(self, x: Any) -> Any:
-        """Return a new tensor that will be filled with random numbers, or the one that takes its place."""
-        return x
-
-    def detached(self, x: Any, alias: Any) -> None:
-        """Notice a tensor on the memory of `x` that is no part of the graph (`detach`, `.data`)."""
-
-    def forget(self, x: Any) -> None:
-        """Notice that a tensor is detached from the graph in place (`detach_`)."""
+        """Notice that a call has copied the array that it will write into, for its formulas."""
 
 
 class Stop(Exception):
@@ -368,13 +400,19 @@ def elements(args: Iterable[Any]) -> Iterator[Any]:
 
 def in_vmap() -> bool:
     """Return whether a level of `vmap` is on in this thread."""
-    return any([mode.batches for mode in local.state.modes or ()])
+    return any([isinstance(mode, BatchLevel) for mode in local.state.modes or ()])
+
+
+def tangents_of(x: Any) -> list[Any]:
+    """Return the tangents of a tensor at the levels of forward mode at which it has one, the innermost first."""
+    levels = [mode for mode in reversed(local.state.modes or ()) if isinstance(mode, ForwardLevel)]
+    return [tangent for level in levels if (tangent := level.tangent(x)) is not None]
 
 
 def tell_of_reading(x: Any, truth: bool = False) -> None:
     """Notify the modes that Python reads the values of a tensor, or only its truth value."""
     for mode in local.state.modes or ():
-        mode.read(x, truth)
+        mode.event(Event.READ, x=x, truth=truth)
 
 
 def dispatch_step(node: Any, run: Callable[[], Any]) -> Any:
@@ -382,6 +420,13 @@ def dispatch_step(node: Any, run: Callable[[], Any]) -> Any:
     for mode in local.state.modes or ():
         run = functools.partial(mode.step, node, run)
     return run()
+
+
+def arriving(run: Any) -> Any:
+    """Return the gradient that a node gets, of several outputs a list, from the `run` of a mode's `step`."""
+    while isinstance(inner := run.args[-1], functools.partial):
+        run = inner  # (several modes are on)
+    return run.args[0]
 
 
 def set_grad(mode: bool) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import elements, local, plain, runs, short, traced_as
+from tinytorch.core.mode import Event, elements, local, plain, runs, short, traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
@@ -223,7 +223,7 @@ def constant(array: Any) -> Any:
     """Return `array`, whose elements depend only on shapes and dtypes, as a tensor."""
     made = wrap(array)
     for mode in local.state.modes or ():
-        mode.known(made)
+        mode.event(Event.KNOWN, x=made)
     return made
 
 

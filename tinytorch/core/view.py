@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from tinytorch.core.graph import Node, numbers
-from tinytorch.core.mode import local, recording
+from tinytorch.core.mode import Event, local, recording
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import places
 from tinytorch.kernels.complex import reals
@@ -213,7 +213,7 @@ def check_write(tensor: Tensor, recorded: bool, overlap: bool = False, captured:
 def announce(tensor: Tensor) -> None:
     """Notify the modes of a write that is not an op."""
     for mode in local.state.modes or ():
-        mode.before_write(tensor)
+        mode.event(Event.WRITES, x=tensor)
 
 
 def count_write(tensor: Tensor) -> None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from tinytorch.autograd.function import forward_seen
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import _name as _profiled_name
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.declaration import Op
 from tinytorch.core.graph import Node
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.places import Line, users_line
 from tinytorch.nn.modules.module import Module
 
 __all__ = [
-    "ModuleTracer", "array_of", "call_once", "name_of_op", "named_arguments", "nodes_behind", "owner_of",
-    "run_function",
+    "Call", "Listener", "ModuleTracer", "array_of", "call_once", "name_of_op", "named_arguments", "nodes_behind",
 ]  # fmt: skip
 
 
@@ -51,27 +53,6 @@ def array_of(x: Any) -> Any:
         return None
 
 
-def owner_of(array: Any) -> Any:
-    """Return the array that owns the memory of an array, as far as NumPy knows."""
-    while isinstance(base := getattr(array, "base", None), np.ndarray):
-        array = base
-    return array
-
-
-def run_function(mode: DispatchMode, function: Any, args: tuple[Any, ...]) -> Any:
-    """Return the result of a call of a user's `Function`, as a mode gets it; the mode sees what its `forward` calls."""
-    node, arguments = args
-
-    def forward(*given: Any) -> Any:
-        DispatchMode.__enter__(mode)
-        try:
-            return function.forward(*given)
-        finally:
-            DispatchMode.__exit__(mode)
-
-    return function._recorded(node, arguments, forward, function.setup_context)
-
-
 def nodes_behind(roots: Iterable[Node]) -> dict[Node, None]:
     """Return the nodes of the graph behind some nodes, and these."""
     found = dict.fromkeys(roots)
@@ -84,8 +65,75 @@ def nodes_behind(roots: Iterable[Node]) -> dict[Node, None]:
     return found
 
 
-class ModuleTracer(DispatchMode):
-    """A mode that also calls `_begin` and `_end` around each call of a module of a model.
+class Call:
+    """A call of an op, or of a user's `Function`, as a `Listener` gets it.
+
+    Attributes:
+        op, caller, args, kwargs: as in `DispatchMode.call`; `caller` may be replaced before it runs.
+        out: what it has returned, after the call.
+    """
+
+    __slots__ = ("args", "caller", "kwargs", "op", "out")
+
+    def __init__(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.op, self.caller, self.args, self.kwargs = op, caller, args, kwargs
+        self.out: Any = None
+
+    @property
+    def name(self) -> str:
+        """The op's own name (`name_of_op` returns PyTorch's), or that of the `Function`."""
+        return str(getattr(self.op, "name", None) or self.op.__name__)
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The arguments by the op's signature."""
+        return self.op.bind(self.args, self.kwargs)
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The tensors among the arguments."""
+        return list(tensors_in((self.args, self.kwargs)))
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The tensors in the result."""
+        return list(tensors_in(self.out))
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes into its first argument."""
+        return bool(getattr(self.caller, "writes", False))
+
+    @property
+    def line(self) -> Line:
+        """The user's line, while the call runs."""
+        return users_line(sys._getframe(1))
+
+
+class Listener(DispatchMode):
+    """A mode that listens to the calls of ops; `follows` says whether also to those in a `Function` of the user's."""
+
+    follows = False
+    kind = Call
+
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call, around which `listen` runs."""
+        if self.follows and isinstance(op, type):
+            caller = forward_seen(self, op)._call
+        call = self.kind(op, caller, args, kwargs)
+        listening = self.listen(call)
+        next(listening)
+        call.out = call.caller(*args, **kwargs)
+        next(listening, None)
+        return call.out
+
+    def listen(self, call: Any) -> Iterator[None]:
+        """Run up to a `yield` before a call, and go on after it."""
+        raise NotImplementedError
+
+
+class ModuleTracer(Listener):
+    """A listener that also calls `_begin` and `_end` around each call of a module of a model.
 
     Attributes:
         paths: the paths of the modules.

@@ -12,15 +12,16 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tinytorch.autograd.picture import XML, Arrow, Layout, lines, ports, printable, separated, text_width
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.mode import local
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.calls import ModuleTracer, call_once
+from tinytorch.inspect.calls import Call, ModuleTracer, call_once
 from tinytorch.inspect.summary import inputs_of, is_size
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.random import fork_rng
@@ -161,7 +162,7 @@ class _CallTracer(ModuleTracer):
         read = [value for box in inside for value in box.inputs if source[value] not in inside]
         node.inputs = sorted({*node.inputs, *read})
         node.kind = "layer"
-        given = {id(tensor) for tensor in _all_tensors(output)} & self.values.keys()
+        given = {id(tensor) for tensor in tensors_in(output)} & self.values.keys()
         passed = {key for key in given if source[self.values[key]] not in inside}
         for box in inside:
             for value in box.outputs:
@@ -173,7 +174,7 @@ class _CallTracer(ModuleTracer):
             modes, local.state.modes = local.state.modes, None
             output = output.view(output.shape)
             local.state.modes = modes
-        for tensor in _all_tensors(output):
+        for tensor in tensors_in(output):
             if id(tensor) not in self.values or id(tensor) in passed:
                 self.values[id(tensor)] = self.recorded.value(node, tensor)
         return output
@@ -186,23 +187,22 @@ class _CallTracer(ModuleTracer):
         self.counted |= parameters.keys()
         return sum(parameters.values()), "shared" if shared else ""
 
-    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, and record it."""
-        result = caller(*args, **kwargs)
+    def listen(self, call: Call) -> Iterator[None]:
+        """Record a call."""
+        yield
         if len(self.open) == 1:
-            return result
-        arguments = list(_all_tensors((args, kwargs)))
+            return
+        arguments, results = call.inputs, call.outputs
         inputs = self._known(arguments)
         fixed = list(
             dict.fromkeys(self.names[id(x)] for x in arguments if id(x) in self.names and id(x) not in self.values)
         )
-        results = list(_all_tensors(result))
         self.kept.append((arguments, results))
         if not inputs:
             if fixed:
                 self.names.update((id(x), fixed[0]) for x in results)
-            return result
-        node = _Node("operation", _op_name(op) + f"({', '.join(fixed[:2])})" * bool(fixed), parent=self.open[-1])
+            return
+        node = _Node("operation", _op_name(call) + f"({', '.join(fixed[:2])})" * bool(fixed), parent=self.open[-1])
         node.inputs = inputs
         self.open[-1].children.append(node)
         for x in results:
@@ -211,18 +211,16 @@ class _CallTracer(ModuleTracer):
             if base is not None:  # a write into a view is one into its base
                 self.kept.append(base)
                 self.values[id(base)] = self.recorded.value(node, base)
-        return result
 
     def _known(self, structure: Any) -> list[int]:
         """Return the values of the tensors in a structure."""
-        found = [self.values[id(x)] for x in _all_tensors(structure) if id(x) in self.values]
+        found = [self.values[id(x)] for x in tensors_in(structure) if id(x) in self.values]
         return list(dict.fromkeys(found))
 
 
-def _op_name(op: Any) -> str:
+def _op_name(call: Call) -> str:
     """Return the name of an op as users know it: of `_MaxPool2DWithIndices`, "max_pool2d"."""
-    name: str = getattr(op, "name", None) or op.__name__
-    name = name.strip("_").removesuffix("WithIndices")
+    name = call.name.strip("_").removesuffix("WithIndices")
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z])_(?=$)", "_", name).lower()
 
 
@@ -238,10 +236,6 @@ def _tensors(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:
         fields = getattr(value, "_fields", None)
         for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from _tensors(item, f"{name}.{fields[key]}" if fields else f"{name}[{key!r}]")
-
-
-def _all_tensors(value: Any) -> Iterator[Tensor]:
-    return (tensor for _, tensor in _tensors(value, ""))
 
 
 def _arguments(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:

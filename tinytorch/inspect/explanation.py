@@ -24,7 +24,7 @@ from tinytorch.core.node import INPUT, PACKED, TENSORS, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.terminal import shown
 from tinytorch.inspect import pages
-from tinytorch.inspect.calls import name_of_op, nodes_behind, owner_of
+from tinytorch.inspect.calls import name_of_op, nodes_behind
 from tinytorch.inspect.finite import is_finite
 from tinytorch.inspect.notebook import size_text
 from tinytorch.inspect.places import Line, modules_in, name_of, users_frames
@@ -33,6 +33,7 @@ from tinytorch.inspect.watching import watch
 from tinytorch.inspect.why import Cause, Suspect, after_backward, cause_of, suspects, zeros
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
+from tinytorch.kernels.places import storage
 from tinytorch.nn.modules.module import Module
 
 __all__ = ["Explanation", "ModelExplanation", "OptimizerExplanation", "Story", "explain"]
@@ -533,7 +534,7 @@ class _Teller:
             for path, p in model.named_parameters():
                 self.owners.setdefault(id(p), _way(model, path))
             for path, hidden in _hidden(model).items():
-                owner, attribute = _owner_of(model, path)
+                owner, attribute = _storage(model, path)
                 if owner is not None:
                     self.owners.setdefault(id(hidden), [(owner, attribute)])
 
@@ -717,11 +718,11 @@ def _kept(node: Node) -> Iterator[tuple[Any, bool]]:
 def _weigh(made: Explanation, graph: _Graph, seen: watch | None) -> None:
     """Sum the memory that a graph keeps, of each array once."""
     counted: set[int] = set()
-    leaves = {id(owner_of(x._array)) for x in graph.leaves.values() if isinstance(x._array, np.ndarray)}
+    leaves = {id(storage(x._array)) for x in graph.leaves.values() if isinstance(x._array, np.ndarray)}
     for node in sorted(graph.operations(), key=lambda node: node.number):
         size = 0
         for array, of_leaf in _kept(node):
-            root = owner_of(array)
+            root = storage(array)
             if not isinstance(array, np.ndarray) or id(root) in counted:
                 continue
             counted.add(id(root))
@@ -782,7 +783,7 @@ def _of_model(model: Module, frame: FrameType) -> ModelExplanation:
         rows.append(Row(name, tuple(p.shape), "trained" if p.requires_grad else "frozen", reason))
     hidden = _hidden(model)
     for name, hidden_one in hidden.items():
-        owner, attribute = _owner_of(model, name)
+        owner, attribute = _storage(model, name)
         line = None if owner is None else attribute_line(owner, attribute)
         where = f", set at {line.shown()}" if line is not None else ""
         reason = (
@@ -804,7 +805,7 @@ def _notes_of(model: Module) -> list[str]:
     return notes
 
 
-def _owner_of(model: Module, name: str) -> tuple[Module | None, str]:
+def _storage(model: Module, name: str) -> tuple[Module | None, str]:
     """Return the module that has the plain attribute in which a hidden parameter is, and the attribute's name."""
     path = name.partition("[")[0].split(".")
     module: Module = model

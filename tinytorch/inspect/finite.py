@@ -17,14 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.amp.grad_scaler import GradScaler
+from tinytorch.autograd.function import forward_seen
 from tinytorch.core import engine
 from tinytorch.core.graph import Start
-from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.mode import DispatchMode, arriving, local
 from tinytorch.core.node import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.terminal import shown
 from tinytorch.core.warning import warn
-from tinytorch.inspect.calls import array_of, name_of_op, named_arguments, nodes_behind, run_function
+from tinytorch.inspect.calls import array_of, name_of_op, named_arguments, nodes_behind
 from tinytorch.inspect.places import CALL, Line, innermost_module, is_ours, name_of, our_frames, path_of, users_line
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.reduce import all_finite
@@ -242,7 +243,7 @@ class nonfinite(DispatchMode):
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, having looked at it."""
         writes = getattr(caller, "writes", None)
-        if writes is None and local.state.modes is None:
+        if writes is None:
             return self._call_function(op, args)
         before = self.overwritten(args[0]) if writes else None
         result = caller(*args, **kwargs)
@@ -295,7 +296,7 @@ class nonfinite(DispatchMode):
 
     def _call_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Return the result of a user's `Function`; the ops of its `forward` are looked at, too."""
-        result = run_function(self, function, args)
+        result = forward_seen(self, function)._call(*args)
         for output in result if isinstance(result, tuple) else (result,):
             if isinstance(output, Tensor):
                 if output._edge is not None:
@@ -360,17 +361,9 @@ class nonfinite(DispatchMode):
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
         """Return the gradients that a node's backward computes, having looked at them."""
         self.reach(node)
-        state = local.state
-        if type(node).backward is not OpNode.backward or state.grad:
-            grads = run()  # a user's code, or a graph of the gradients: its ops are looked at, too
-        else:
-            modes = state.modes
-            others = modes == (self,) or tuple([mode for mode in modes or () if mode is not self])
-            state.modes = None if others is True else others or None
-            try:
-                grads = run()
-            finally:
-                state.modes = modes
+        # A user's code, or a graph of the gradients: its ops are looked at, too.
+        followed = type(node).backward is not OpNode.backward or local.state.grad
+        grads = run() if followed else self.unseen(run)
         for k, (edge, g) in enumerate(zip(node.edges, grads)):  # noqa: B905  (a keyword costs time here)
             if edge is None or g is None:
                 continue
@@ -433,11 +426,9 @@ class nonfinite(DispatchMode):
 
     def _look_at_gradient(self, node: Any, k: int, g: Tensor, run: Any) -> None:
         """Judge the gradient number `k` of a node, which has elements that are not finite."""
-        while isinstance(inner := getattr(run, "args", ((),))[-1], type(run)) and hasattr(inner, "args"):
-            run = inner  # (several modes are on)
-        arriving = run.args[0] if getattr(run, "args", None) else None
         named: dict[str, Any] = {}
-        for number, each in enumerate(arriving if isinstance(arriving, (list, tuple)) else (arriving,)):
+        given_to = arriving(run)
+        for number, each in enumerate(given_to if isinstance(given_to, (list, tuple)) else (given_to,)):
             if isinstance(each, Tensor):
                 named["gradient" if not number else f"gradient {number}"] = each
         named |= dict(_saved(node))
@@ -580,7 +571,7 @@ def _finding(phase: str, op: Any, array: Any, named: dict[str, Any], line: Line 
     return NonFinite(
         phase, "" if op is None else name_of_op(op), "", ", ".join(sorted(_kinds(array))),
         int(array.size - np.isfinite(array).sum()), int(array.size),
-        "" if module is None else path_of(module, frame), line, None, "", tuple(_elements(array, named)), "",
+        path_of(module, frame), line, None, "", tuple(_elements(array, named)), "",
     )  # fmt: skip
 
 

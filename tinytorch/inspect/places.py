@@ -134,15 +134,17 @@ def modules_in(frames: Iterable[FrameType]) -> dict[str, Module]:
     return {name: module for name, module in found.items() if id(module) not in inner}
 
 
-def path_of(module: Module, frame: FrameType | None, models: Iterable[Module] = ()) -> str:
+def path_of(module: Module | None, frame: FrameType | None, models: Iterable[Module] = ()) -> str:
     """Return the name of a module, such as `head.0: Linear`, below the outermost model that is known.
 
     Args:
-        module: the module.
+        module: the module; of None, the name is empty.
         frame: a frame: the models are looked for among the modules that are running, and in the variables of the
             user's functions.
         models: further models.
     """
+    if module is None:
+        return ""
     roots = [*models, *running_modules(frame), *modules_in(users_frames(frame)).values()]
     paths = [path for root in roots for path, part in root.named_modules() if part is module]
     kind = type(module).__name__

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.autograd.profiler import tensors_in
-from tinytorch.core.mode import DispatchMode
+from tinytorch.core.mode import Event, on
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.terminal import shown
-from tinytorch.inspect.calls import array_of, name_of_op, named_arguments
-from tinytorch.inspect.places import Line, innermost_module, name_of, path_of, users_line
+from tinytorch.inspect.calls import Call, Listener, array_of, name_of_op, named_arguments
+from tinytorch.inspect.places import Line, innermost_module, name_of, path_of
 from tinytorch.ops.random import get_rng_state, set_rng_state
 
 __all__ = ["Parting", "Reproducibility", "reproducible"]
@@ -107,7 +107,7 @@ class _Record(NamedTuple):
 _SMALL = 4  # the number of elements of tensors whose elements are kept
 
 
-class _Log(DispatchMode):
+class _Log(Listener):
     """Records ops, or compares them with those of the first run."""
 
     def __init__(self, first: list[_Record] | None, run: int) -> None:
@@ -120,36 +120,33 @@ class _Log(DispatchMode):
         self._walked = False  # whether a backward pass has run
         self._versions: dict[int, tuple[Any, int]] = {}  # by id of an array that an op has made: its version
 
-    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, having recorded or compared it."""
-        if self.parting is not None:
-            return caller(*args, **kwargs)
-        frame = sys._getframe(1)
+    def listen(self, call: Call) -> Iterator[None]:
+        """Record a call, or compare it."""
         given = []
         # (What is overwritten may not have been initialized; if its elements are used, the results tell.)
-        written = args[0] if getattr(caller, "writes", False) else None
-        for name, x in _named(op, args, kwargs):
+        written = call.args[0] if call.writes else None
+        for name, x in _named(call) if self.parting is None else ():
             if x is written:
                 continue
             array, version = _array_of(x), _version_of(x)
             if array is not None and not self._is_known(array, version):
                 given.append((name, x, checksum(array)))
                 self._know(array, version)
-        result = caller(*args, **kwargs)
-        outputs = [x for x in tensors_in(result) if _array_of(x) is not None]
+        yield
+        if self.parting is not None:
+            return
+        outputs = [x for x in call.outputs if _array_of(x) is not None]
         sums = tuple([checksum(x._array) for x in outputs])
         small = tuple([x._array.tolist() if x._array.size <= _SMALL else None for x in outputs])
         for x in outputs:
             self._know(x._array, _version_of(x))
-        name = name_of_op(op)
         arguments = tuple([(argument, digest) for argument, _, digest in given])
-        record = _Record(name, sums, arguments, small, users_line(frame))
+        record = _Record(name_of_op(call.op), sums, arguments, small, call.line)
         if self.first is None:
             self.records.append(record)
         else:
-            self._compare(self.first, record, given, frame)
+            self._compare(self.first, record, given, sys._getframe())
         self.count += 1
-        return result
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
         """Return the gradients of a node, having noted that it runs."""
@@ -159,7 +156,8 @@ class _Log(DispatchMode):
         finally:
             self._node = before
 
-    def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
+    @on(Event.FILLED)
+    def _filled(self, x: Any, **facts: Any) -> None:
         """Forget a tensor that will be filled with random numbers: they are compared where an op takes them."""
         array = _array_of(x)
         if array is not None:
@@ -209,16 +207,15 @@ class _Log(DispatchMode):
                 return
 
     def _part(self, what: str, now: _Record, argument: str, detail: str, frame: Any) -> None:
-        module = innermost_module(frame)
         self.parting = Parting(
-            what, self.count, now.name, self._node, "" if module is None else path_of(module, frame), now.line,
-            argument, self.run, detail,
+            what, self.count, now.name, self._node, path_of(innermost_module(frame), frame), now.line, argument,
+            self.run, detail,
         )  # fmt: skip
 
 
-def _named(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
+def _named(call: Call) -> Iterator[tuple[str, Tensor]]:
     """Yield the tensors among the arguments of a call, by name."""
-    for name, value in named_arguments(op, args, kwargs).items():
+    for name, value in named_arguments(call.op, call.args, call.kwargs).items():
         for k, x in enumerate(tensors_in(value)):
             yield (name if isinstance(value, Tensor) else f"{name}[{k}]").removeprefix("argument "), x
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tinytorch.autograd.profiler import allocated, tensors_in
 from tinytorch.core.declaration import Op
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.calls import ModuleTracer, call_once
+from tinytorch.inspect.calls import Call, ModuleTracer, call_once
 from tinytorch.inspect.notebook import Row, size_text, table
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -223,12 +223,11 @@ class _LayerTracer(ModuleTracer):
         if not row.children:
             row.output_bytes = allocated(output, args)
 
-    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, and count its multiply-adds."""
-        result = caller(*args, **kwargs)
-        if self.open and isinstance(op, Op):
-            self.open[-1].multiply_adds += op.products(result, args, kwargs)
-        return result
+    def listen(self, call: Call) -> Iterator[None]:
+        """Count the multiply-adds of a call."""
+        yield
+        if self.open and isinstance(call.op, Op):
+            self.open[-1].multiply_adds += call.op.products(call.out, call.args, call.kwargs)
 
     def count_parameters(self) -> None:
         """Count the parameters of each layer, including those of sublayers that are not called."""

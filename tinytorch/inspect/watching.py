@@ -8,24 +8,24 @@ parameter without carrying its gradient, and on which the loss depends.
 
 from __future__ import annotations
 
-import functools
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinytorch.autograd.profiler import tensors_in
-from tinytorch.core import engine
+from tinytorch.core import engine, mode
 from tinytorch.core.graph import AccumulateGrad
-from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.mode import arriving, local, on
 from tinytorch.core.node import OpNode
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.calls import array_of, name_of_op, owner_of, run_function
+from tinytorch.inspect.calls import Call, Listener, array_of, name_of_op
 from tinytorch.inspect.places import Line, our_frames, running_modules, users_line
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
+from tinytorch.kernels.places import storage
 
 __all__ = ["Event", "watch"]
 
@@ -98,7 +98,7 @@ class Walk(NamedTuple):
     limited: bool
 
 
-class watch(DispatchMode):
+class watch(Listener):
     """Inside, everything that is computed is noted, so that `explain` can say which line cuts a gradient off.
 
     It keeps what is computed alive, and is slow: it is meant for one step of training. Only the thread that enters the
@@ -112,6 +112,8 @@ class watch(DispatchMode):
         >>> story.cause.code, story.cause.certain
         ('detach', True)
     """
+
+    follows = True
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -137,7 +139,8 @@ class watch(DispatchMode):
 
     # Events ---------------------------------------------------------------------------------------
 
-    def _new(self, kind: str, name: str, frame: FrameType) -> Event:
+    def _new(self, kind: str, name: str) -> Event:
+        frame = sys._getframe(1)
         running = list(running_modules(frame))
         self.called |= {id(each): each for each in running if id(each) not in self.called}
         module = running[0] if running else None
@@ -145,25 +148,25 @@ class watch(DispatchMode):
         self.events.append(event)
         return event
 
-    def _sources(self, x: Tensor, frame: FrameType) -> list[Event]:
+    def _sources(self, x: Tensor) -> list[Event]:
         """Return the events that filled the memory of a tensor."""
         array = array_of(x)
         if array is None:
             return []
-        owner = owner_of(array)
+        owner = storage(array)
         found = self._arrays.get(id(array)) or self._memories.get(id(owner))
         if found is None or (_is_leaf(x) and id(x) not in self.leaves and x._requires_grad):
-            leaf = self._leaf(x, array, owner, frame)
+            leaf = self._leaf(x, array, owner)
             found = found or leaf
             if leaf is not found:
                 return [found, leaf]
         last = self._writes.get(id(owner))
         return [found] if last is None or last.number <= found.number else [found, last]
 
-    def _leaf(self, x: Tensor, array: Any, owner: Any, frame: FrameType) -> Event:
+    def _leaf(self, x: Tensor, array: Any, owner: Any) -> Event:
         event = self.leaves.get(id(x))
         if event is None:
-            event = self._new("leaf", "", frame)
+            event = self._new("leaf", "")
             event.recorded = x._requires_grad
             self.leaves[id(x)] = event
             self._kept.append(x)
@@ -177,7 +180,7 @@ class watch(DispatchMode):
         array = array_of(x)
         if array is None:
             return
-        owner = owner_of(array)
+        owner = storage(array)
         self._kept += [array, owner]
         self._arrays[id(array)] = event
         if write:
@@ -185,72 +188,67 @@ class watch(DispatchMode):
         elif not view or id(owner) not in self._memories:
             self._memories[id(owner)] = event
 
-    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, having noted it."""
-        frame = sys._getframe(1)
-        inputs = [x for x in tensors_in([args, kwargs]) if not isinstance(op, type) or x is not args[0]]
-        given = [(self._sources(x, frame), bool(x.requires_grad)) for x in inputs]
+    def listen(self, call: Call) -> Iterator[None]:
+        """Note a call."""
+        inputs = call.inputs
+        given = [(self._sources(x), bool(x.requires_grad)) for x in inputs]
         shapes = [tuple(x.shape) for x in inputs]
         kinds = [x.dtype.name for x in inputs]
-        if isinstance(op, type) and local.state.modes is None:
-            result = run_function(self, op, args)
-            # (What its `forward` computes may also depend on tensors that are no arguments.)
-            given += [(self._sources(x, frame), False) for x in tensors_in(result)]
-        else:
-            result = caller(*args, **kwargs)
-        event = self._new("op", name_of_op(op).removesuffix(".forward"), frame)
+        yield
+        outputs = call.outputs
+        if isinstance(call.op, type):  # (what its `forward` computes may also depend on tensors that are no arguments)
+            given += [(self._sources(x), False) for x in outputs]
+        event = self._new("op", name_of_op(call.op).removesuffix(".forward"))
         for sources, carries in given:
             event.take(sources, carries)
-        writes = event.writes = bool(getattr(caller, "writes", False))
-        outputs = list(tensors_in(result))
+        writes = event.writes = call.writes
         for x in outputs:
             event.recorded |= bool(x.requires_grad)
-            self._fills(event, x, writes, bool(getattr(op, "view", False)))
+            self._fills(event, x, writes, bool(getattr(call.op, "view", False)))
             if x._edge is not None:
                 self.nodes[x._edge[0].number] = event
         event.differentiable = any((a := array_of(x)) is None or a.dtype.kind in DIFFERENTIABLE for x in outputs)
         event.shapes = (*shapes, *[tuple(x.shape) for x in outputs[:1]])
         event.dtypes = (*kinds, *[x.dtype.name for x in outputs[:1]])
-        return result
 
-    def detached(self, x: Any, alias: Any) -> None:
+    @on(mode.Event.DETACHED)
+    def _detached(self, x: Any, alias: Any) -> None:
         """Note a tensor on the memory of another one that is no part of the graph."""
-        frame = sys._getframe(2)
-        sources, carries = self._sources(x, frame), bool(x._requires_grad)
+        sources, carries = self._sources(x), bool(x._requires_grad)
         # (Between `detach` and its `.data` there is a wrapper if members are overridden.)
-        by_detach = any(each.f_code.co_name.startswith("detach") for each in our_frames(frame))
-        kind = "detach" if by_detach else "data"
-        event = self._new(kind, f"{kind}()" if kind == "detach" else ".data", frame)
+        by_detach = any(each.f_code.co_name.startswith("detach") for each in our_frames(sys._getframe(1)))
+        event = self._new(*("detach", "detach()") if by_detach else ("data", ".data"))
         event.take(sources, carries)
         self._fills(event, alias, view=True)
 
-    def forget(self, x: Any) -> None:
+    @on(mode.Event.FORGOTTEN)
+    def _forgotten(self, x: Any) -> None:
         """Note a tensor that `detach_` takes out of the graph."""
-        event = self._new("detach", "detach_()", sys._getframe(1))
-        event.take(self._sources(x, sys._getframe(1)), True)
+        event = self._new("detach", "detach_()")
+        event.take(self._sources(x), True)
         self._fills(event, x, view=True)
 
-    def read(self, x: Any, truth: bool = False) -> None:
+    @on(mode.Event.READ)
+    def _read(self, x: Any, truth: bool) -> None:
         """Note that Python reads a tensor's values."""
         if truth:
             return  # (a decision, which carries no numbers on)
-        frame = sys._getframe(2)  # of the function that reads
-        outer = [frame, *our_frames(frame)][-1]
-        event = self._new("read", f"{outer.f_code.co_name.strip('_')}()", frame)
-        event.take(self._sources(x, frame), bool(x._requires_grad))
+        *_, outer = our_frames(sys._getframe(1))
+        event = self._new("read", f"{outer.f_code.co_name.strip('_')}()")
+        event.take(self._sources(x), bool(x._requires_grad))
 
-    def made(self, x: Any) -> None:
+    @on(mode.Event.MADE)
+    def _made(self, x: Any) -> None:
         """Note a tensor that a creation function has returned, with the data that it was made of."""
-        frame = sys._getframe(1)
-        given = [(inner, inner.f_locals.get(name)) for inner in our_frames(frame) for name in _DATA]
+        given = [(inner, inner.f_locals.get(name)) for inner in our_frames(sys._getframe(1)) for name in _DATA]
         inner, data = next((pair for pair in given if pair[1] is not None), (None, None))
-        event = self._new("made", UNKNOWN if inner is None else f"{inner.f_code.co_name}()", frame)
+        event = self._new("made", UNKNOWN if inner is None else f"{inner.f_code.co_name}()")
         if isinstance(data, np.ndarray):
-            source = self._arrays.get(id(data)) or self._memories.get(id(owner_of(data)))
+            source = self._arrays.get(id(data)) or self._memories.get(id(storage(data)))
             if source is not None:
                 event.take([source], False)
         for each in tensors_in(data):
-            event.take(self._sources(each, frame), bool(each._requires_grad))
+            event.take(self._sources(each), bool(each._requires_grad))
         event.recorded = bool(x._requires_grad)
         self.leaves[id(x)] = event
         self._kept.append(x)
@@ -264,16 +262,9 @@ class watch(DispatchMode):
         if state.callbacks is not self._walk:
             self._walk = state.callbacks
             self._begin()
-        arriving = _nonzero(run)
-        if type(node).backward is OpNode.backward and not state.grad:
-            modes = state.modes
-            state.modes = tuple([mode for mode in modes or () if mode is not self]) or None
-            try:
-                grads = run()
-            finally:
-                state.modes = modes
-        else:
-            grads = run()
+        nonzero = any(map(_any, tensors_in([arriving(run)])))
+        alone = type(node).backward is OpNode.backward and not state.grad
+        grads = self.unseen(run) if alone else run()
         if isinstance(node, AccumulateGrad):
             self.accumulated[id(node.variable)] = self.walks[-1]
             self._kept.append(node.variable)
@@ -282,9 +273,9 @@ class watch(DispatchMode):
                 continue
             if g is None:
                 self.without.setdefault(node, set()).add(edge[0])
-            elif arriving and not _any(g):
+            elif nonzero and not _any(g):
                 self.vanished[edge[0].number] = node
-            elif not arriving and node.number in self.vanished:
+            elif not nonzero and node.number in self.vanished:
                 self.vanished.setdefault(edge[0].number, self.vanished[node.number])
         return grads
 
@@ -306,8 +297,8 @@ class watch(DispatchMode):
         """Return the events that computed a loss; without one, those of the last backward pass."""
         if loss is not None:
             array = array_of(loss)
-            found = self._arrays.get(id(array)) or self._memories.get(id(owner_of(array)))
-            last = self._writes.get(id(owner_of(array)))
+            found = self._arrays.get(id(array)) or self._memories.get(id(storage(array)))
+            last = self._writes.get(id(storage(array)))
             return [each for each in (found, last) if each is not None]
         roots = self.walks[-1].roots if self.walks else ()
         return [self.nodes[root.number] for root in roots if root.number in self.nodes]
@@ -324,11 +315,3 @@ def _is_leaf(x: Tensor) -> bool:
 def _any(g: Tensor) -> bool:
     array = array_of(g)
     return array is None or bool(np.any(array))
-
-
-def _nonzero(run: Any) -> bool:
-    """Return whether a gradient that a node gets has an element other than 0."""
-    while isinstance(inner := (getattr(run, "args", None) or ((),))[-1], functools.partial):
-        run = inner
-    g = run.args[0] if getattr(run, "args", None) else None
-    return any(_any(each) for each in tensors_in(g if isinstance(g, (list, tuple)) else [g]))

@@ -29,7 +29,7 @@ from tinytorch.core.complex import HOLOMORPHIC, is_complex
 from tinytorch.core.declaration import Op
 from tinytorch.core.engine import _as_gradient_of_input
 from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers
-from tinytorch.core.mode import DispatchMode, local, recording
+from tinytorch.core.mode import BatchLevel, Event, local, on, recording
 from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan, modified
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -373,7 +373,7 @@ def without_levels(x: Any, inner_first: Sequence[Batch]) -> Any:
 # The mode -----------------------------------------------------------------------------------------
 
 
-class Batch(DispatchMode):
+class Batch(BatchLevel):
     """A level of `vmap`; a context manager.
 
     Attributes:
@@ -391,8 +391,6 @@ class Batch(DispatchMode):
         >>> x.shape, y._under
         (torch.Size([2]), tensor([3., 7.]))
     """
-
-    batches = True
 
     def __init__(self, size: int, randomness: str = "error", transforms: bool = False) -> None:
         self.size, self.randomness, self.transforms = size, randomness, transforms
@@ -604,7 +602,7 @@ class Batch(DispatchMode):
         return self._wrapped(caller(*whole))
 
     def apart(self, x: Any) -> Any:
-        """Return a new tensor for random numbers of each example, or that for all: see `DispatchMode.apart`."""
+        """Return a new tensor for random numbers of each example, or that for all: see `BatchLevel.apart`."""
         if self.randomness == "error":
             raise RuntimeError(RANDOM)
         if self.randomness == "same" or self in levels(x):
@@ -613,13 +611,14 @@ class Batch(DispatchMode):
         made = wrap(np.empty((self.size, *array.shape), array.dtype))
         return at_levels(made, [*levels(x), self])
 
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any, counts: bool = False) -> None:
-        """Refuse to write the statistics of examples into those of all: see `DispatchMode.wrote`."""
+    @on(Event.WROTE)
+    def _wrote(self, array: Any, args: tuple[Any, ...], **facts: Any) -> None:
+        """Refuse to write the statistics of examples into those of all."""
         if self._has_ours(args) and not self._is_ours(array):
             raise RuntimeError(STATISTICS)
 
     def fills(self, x: Any, again: Callable[..., Tensor], args: tuple[Any, ...]) -> bool:
-        """Fill a batched tensor with random numbers: see `DispatchMode.fills`."""
+        """Fill a batched tensor with random numbers: see `BatchLevel.fills`."""
         if self.randomness == "error":
             raise RuntimeError(RANDOM)
         ours = self._is_ours(x)
@@ -657,7 +656,8 @@ class Batch(DispatchMode):
 
     # Reads ----------------------------------------------------------------------------------------
 
-    def read(self, x: Any, truth: bool = False) -> None:
+    @on(Event.READ)
+    def _read(self, x: Any, truth: bool) -> None:
         """Raise PyTorch's error: Python cannot read the elements of all examples at once."""
         if levels(x):
             raise RuntimeError(CONTROL_FLOW if truth else ITEM)

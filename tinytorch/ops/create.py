@@ -19,7 +19,7 @@ from tinytorch.core.device import chosen, cpu, defaults
 from tinytorch.core.device import device as Device
 from tinytorch.core.layout import layout as Layout
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local, short, tell_of_reading
+from tinytorch.core.mode import Event, local, short, tell_of_reading
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
@@ -178,8 +178,8 @@ def bring_to(x: Tensor, shape: tuple[int, ...], order: Sequence[int] | None = No
 def written(x: Tensor, array: Array) -> Tensor:
     """Return `x`, an `out` whose new version is counted already, after writing an array of its shape into it."""
     for mode in local.state.modes or ():
-        mode.known(x)  # (it may have new memory)
-        mode.wrote(copy_into, x._array, array, counts=True)
+        mode.event(Event.KNOWN, x=x)  # (it may have new memory)
+        mode.event(Event.WROTE, function=copy_into, array=x._array, args=(array,), counts=True)
     copy_into(x._array, array)
     return x
 
@@ -199,7 +199,7 @@ def finished(array: Array, requires_grad: bool = False, on: Device = cpu) -> Ten
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         made._requires_grad = True
     for mode in local.state.modes or ():
-        mode.made(made)
+        mode.event(Event.MADE, x=made)
     return made
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import on_one_memory
-from tinytorch.core.mode import local, short
+from tinytorch.core.mode import Event, local, short
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -421,7 +421,7 @@ def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
     for mode in local.state.modes or ():
         for each, copy in zip(indices, kept, strict=True):
             if each is not None:
-                mode.copied(each, copy)
+                mode.event(Event.COPIED, array=each, copy=copy)
     return kept
 
 

@@ -266,11 +266,10 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     read = list(_tensors((args, kwargs)))
     state = local.state
     recorded = state.grad and any(map(_requires_grad, (*read, *outs)))
-    for each_mode in state.modes or ():
-        if any(each_mode.tangent(each) is not None for each in (*read, *outs)):
-            raise NotImplementedError(
-                f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
-            )
+    if state.modes is not None and any(map(mode.tangents_of, (*read, *outs))):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
+        )
     asked = kwargs.get("dtype") if rule.typed else None
     if asked is not None:
         _EXACT(name, asked, outs[0].dtype)

@@ -25,7 +25,7 @@ from tinytorch.core.deterministic import mode as deterministic
 from tinytorch.core.device import as_device, cpu, defaults
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import record_write
-from tinytorch.core.mode import local, short, tell_of_reading, traced_as
+from tinytorch.core.mode import BatchLevel, Event, local, short, tell_of_reading, traced_as
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, check_write
@@ -168,7 +168,7 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
     else:
         source = generator._source
     for mode in local.state.modes or ():
-        mode.draws(source)
+        mode.event(Event.DRAWS, source=source)
     return source
 
 
@@ -291,7 +291,7 @@ _RANDOM, _BERNOULLI, _GEOMETRIC = map(_fill_op, ("RandomBackward0", "BernoulliBa
 def apart(x: Tensor) -> Tensor:
     """Return a new tensor that will be filled with random numbers, which may differ between the examples of `vmap`."""
     for mode in reversed(local.state.modes or ()):
-        x = mode.apart(x)
+        x = mode.apart(x) if isinstance(mode, BatchLevel) else x
     return x
 
 
@@ -300,16 +300,18 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
     if x._array.itemsize == 1 and x.dtype in dtypes.FLOAT8:
         raise refused("normal_kernel_cpu", x._array)
     for mode in reversed(local.state.modes or ()):
-        if mode.fills(x, lambda x, *args: _fill(made, x, kernel, *args, inputs=inputs), args):
+        if isinstance(mode, BatchLevel) and mode.fills(
+            x, lambda x, *args: _fill(made, x, kernel, *args, inputs=inputs), args
+        ):
             return x
     for mode in local.state.modes or ():
-        mode.known(x)
+        mode.event(Event.KNOWN, x=x)
     if local.state.modes is not None:
         x.zero_()  # a mode sees that the old values and their tangent are gone
         if x._cell is not None:
             x._cell[0] -= 1  # zero_ and the fill count as one write
     for mode in local.state.modes or ():
-        mode.filled(x, kernel, args)
+        mode.event(Event.FILLED, x=x, kernel=kernel, args=args)
     tensors = (x, *map(plain, inputs))
     edges = made.edges_of(tensors) if local.state.grad else None
     check_write(x, edges is not None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.inplace import check_overlap
-from tinytorch.core.mode import in_vmap, local
+from tinytorch.core.mode import ForwardLevel, in_vmap, local
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.warning import warn
@@ -217,7 +217,7 @@ def _scatter_prod_rule(
 ) -> Any:
     """Return the gradients of "prod": product / factor, or the product of the other factors if any factor is zero."""
     state = local.state
-    if not (state.grad or any(mode.differentiates for mode in state.modes or ())):
+    if not (state.grad or any(isinstance(mode, ForwardLevel) for mode in state.modes or ())):
         to_x, to_src = _prod_grad(g, x, dim, index, src, include_self, out)
         return to_x, None, to_src
     part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.deterministic import unwritten
-from tinytorch.core.mode import local, short, tell_of_reading
+from tinytorch.core.mode import local, short, tangents_of, tell_of_reading
 from tinytorch.core.notes import leave
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
@@ -272,8 +272,7 @@ def _text(self: Tensor, name: str) -> str:
         grad_fn = None if edge is None else type(edge[0].shown()).__name__
     except RuntimeError:  # a view that a write to its base has invalidated
         grad_fn = "Invalid"
-    tangents = [mode.tangent(self) for mode in reversed(local.state.modes or ())]
-    tangent = next((each for each in tangents if each is not None), None)
+    tangent = next(iter(tangents_of(self)), None)
     return printing.format_tensor(
         self._array,
         self.dtype,

@@ -18,9 +18,10 @@ from tinytorch.autograd.function import Function
 from tinytorch.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
 from tinytorch.autograd.saved import saved_tensors_hooks
 from tinytorch.core.device import without_cuda
-from tinytorch.core.mode import DispatchMode, Stop, traced_as
+from tinytorch.core.mode import Stop, traced_as
 from tinytorch.core.tensor import Tensor
-from tinytorch.core.warning import users_frame, warn
+from tinytorch.core.warning import warn
+from tinytorch.inspect.calls import Call, Listener
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.ops.create import empty
 from tinytorch.ops.random import fork_rng, get_rng_state, set_rng_state
@@ -472,7 +473,7 @@ _TIP = (
 )
 
 
-class _OpLog(DispatchMode):
+class _OpLog(Listener):
     """Logs all ops, each with the line of the program that called it."""
 
     def __init__(self) -> None:
@@ -482,11 +483,10 @@ class _OpLog(DispatchMode):
         self.lines.clear()
         return super().__enter__()
 
-    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        name = op.__name__ if isinstance(op, type) else op.name
-        frame = users_frame()
-        self.lines.append(f"{name}  ({frame.f_code.co_filename}:{frame.f_lineno})")
-        return caller(*args, **kwargs)
+    def listen(self, call: Call) -> Iterator[None]:
+        line = call.line
+        self.lines.append(f"{call.name}  ({line.file}:{line.number})")
+        yield
 
 
 def _debug_message(forward: _OpLog, recompute: _OpLog) -> str:

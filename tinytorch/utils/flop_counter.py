@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from tinytorch import ops
 from tinytorch.autograd.profiler import COUNTED
 from tinytorch.core.declaration import Op
-from tinytorch.core.mode import DispatchMode
-from tinytorch.inspect.calls import run_function
+from tinytorch.inspect.calls import Call, Listener
 from tinytorch.utils.module_tracker import ModuleTracker
 
 __all__ = ["FlopCounterMode"]
 
 
-class FlopCounterMode(DispatchMode):
+class FlopCounterMode(Listener):
     """A context manager that counts floating-point operations, forward and backward, by module and operator.
 
     Args:
@@ -33,6 +33,8 @@ class FlopCounterMode(DispatchMode):
         >>> counter.get_flop_counts()["Linear"]
         {<OpOverloadPacket(op='aten.addmm')>: 48}
     """
+
+    follows = True
 
     def __init__(
         self, mods: Any = None, depth: int | None = 2, display: bool = True, custom_mapping: Any = None
@@ -56,21 +58,19 @@ class FlopCounterMode(DispatchMode):
         if self.display:
             print(self.get_table())
 
-    def call(self, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call, and count its operations."""
-        if not isinstance(op, Op):
-            return run_function(self, op, args)
-        out = caller(*args, **kwargs)
-        name, convolves = op.name, op.node_class.__name__.startswith("Convolution")
-        if name in COUNTED or convolves:
-            count = 2 * op.products(out, args, kwargs)
+    def listen(self, call: Call) -> Iterator[None]:
+        """Count the operations of a call."""
+        yield
+        op = call.op
+        name, convolves = call.name, isinstance(op, Op) and op.node_class.__name__.startswith("Convolution")
+        if isinstance(op, Op) and (name in COUNTED or convolves):
+            count = 2 * op.products(call.out, call.args, call.kwargs)
             if name == "linear":
-                name = "mm" if op.bind(args, kwargs)[2] is None else "addmm"
+                name = "mm" if call.values[2] is None else "addmm"
             elif convolves:
                 name = "convolution_backward" if self.mod_tracker.is_bw else "convolution"
             for path in sorted(self.mod_tracker.parents):
                 self.flop_counts[path][getattr(ops.aten, name)] += count
-        return out
 
     def get_total_flops(self) -> int:
         """Return how many operations were counted."""

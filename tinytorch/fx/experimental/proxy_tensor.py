@@ -22,7 +22,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.declaration import Op
 from tinytorch.core.device import device
 from tinytorch.core.facts import fact, subject
-from tinytorch.core.mode import DispatchMode
+from tinytorch.core.mode import DispatchMode, Event, on
 from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import tree_flatten, tree_map
 from tinytorch.fx._aten import Drawing, UnsupportedOp, as_tensors, aten, rules_of
@@ -123,14 +123,13 @@ class _Recorder(DispatchMode):
         self.tensors[id(x._array)] = x
         self.kept.append(x._array)
 
+    @on(Event.KNOWN, Event.MADE)  # (a tensor whose elements do not depend on those of others)
     def given(self, x: Tensor) -> None:
         """Note a tensor that the program gives to a function: if it is not recorded, it is a constant."""
         key = id(x._array)
         if key not in self.nodes and key not in self.constants and key not in self.lost:
             self.constants[key] = self.tensors[key] = x
             self.kept.append(x._array)
-
-    known = made = given  # (a tensor whose elements do not depend on those of others)
 
     def lose(self, result: Any) -> None:
         """Note the tensors of a result that are not recorded."""
@@ -297,19 +296,23 @@ class _Recorder(DispatchMode):
         if not self.paused and (id(array) in self.nodes or id(array) in self.constants):
             raise NotImplementedError(f"make_fx: {what} is not recorded")
 
-    def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
+    @on(Event.FILLED)
+    def _filled(self, x: Any, **facts: Any) -> None:
         """Refuse to fill a tensor with random numbers in place."""
         self._refuse_write(x._array, "filling a tensor with random numbers")
 
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any, counts: bool = False) -> None:
+    @on(Event.WROTE)
+    def _wrote(self, array: Any, **facts: Any) -> None:
         """Refuse a write that no op does."""
         self._refuse_write(array, "what writes into a tensor")
 
-    def before_write(self, x: Any) -> None:
+    @on(Event.WRITES)
+    def _writes(self, x: Any) -> None:
         """Refuse a write that no op does."""
         self._refuse_write(x._array, "what writes into a tensor")
 
-    def read(self, x: Any, truth: bool = False) -> None:
+    @on(Event.READ)
+    def _read(self, x: Any, truth: bool) -> None:
         """Refuse to give a recorded tensor's values to Python: the graph would not depend on them."""
         if not self.paused and self.is_told(x):
             raise RuntimeError(

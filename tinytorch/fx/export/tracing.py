@@ -28,6 +28,7 @@ from tinytorch.compiler.sources import FOLDER
 from tinytorch.compiler.trace import UNKNOWN, Dimension, Unwritten, plain
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.layout import strided
+from tinytorch.core.mode import Event, on
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.func.pytree import TreeSpec, flatten, unflatten
@@ -274,66 +275,55 @@ class Transcript(base.Trace):
 
     # Calls ----------------------------------------------------------------------------------------
 
-    def call(
-        self, run: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
-        in_place: bool = False,
-    ) -> Any:  # fmt: skip
-        """Call `run` in the place of a function, and add a node that calls the function."""
-        owner = getattr(function, "__self__", None)
-        if isinstance(owner, Tensor):
-            function, args, method = function.__func__, (owner, *args), True
-        else:
-            method = False
-        if self.reason is None and method and not kwargs:
-            known = self._read(function, args)
-            if known is not None:
-                return known
-        if self.reason is None:
-            source = followed(function)
-            if source is not None and self._follows(function):
-                self._following.append(getattr(function, "name", function.__name__))
-                try:
-                    return self._tracer.run(source, *args, **kwargs)
-                finally:
-                    self._following.pop()
-        taken: Any = None
-        if self.reason is None:
-            try:
-                taken = self._taken(args), self._taken(kwargs)
-            except Unwritten as reason:
-                self.fail(str(reason))
-        given = args[1:] if method else args
+    def _instead(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool) -> Any:
+        """Return the shape that a method reads, or the result of a public function that is followed."""
+        known = self._read(function, args) if method and not kwargs else None
+        source = followed(function) if known is None and self.reason is None else None
+        if source is None or not self._follows(function):
+            return NotImplemented if known is None else known
+        self._following.append(getattr(function, "name", function.__name__))
+        try:
+            return self._tracer.run(source, *args, **kwargs)
+        finally:
+            self._following.pop()
+
+    def _noting(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], method: bool, in_place: bool
+    ) -> Callable[[Any], Any]:
+        """Return what adds a node when a call has run."""
+        taken: Any = (self._taken(args), self._taken(kwargs))
         operands = [*tensors_of(args), *tensors_of(kwargs)]
         versions = [x._version for x in operands]
-        result = run(*[plain(x) for x in given], **{key: plain(x) for key, x in kwargs.items()})
-        if self.reason is not None:
-            return result
         name = getattr(function, "__name__", "")
         if in_place and not isinstance(args[0], Tensor):  # `x += y` for a number `x`
             function = getattr(operator, name[1:], None) or getattr(operator, f"{name[1:]}_")
-        cells = [id(x._cell) for x, version in zip(operands, versions, strict=True) if x._version != version]
-        written = [x for x, version in zip(operands, versions, strict=True) if x._version != version]
-        known = isinstance(result, Tensor) and self._is_known(result)
-        if not written and (known or result is None):
-            shown = self.node(result).name if known else "None"
-            self.checks.append((f"{name} returns {shown}", self.place()))
-            return result
-        if function is builtins.tuple:
-            node = self.graph.call_method("unbind", taken[0])
-        elif function is builtins.len:
-            node = self.graph.call_method("size", (*taken[0], 0))
-        elif method and getattr(Tensor, name, None) is function:
-            node = self.graph.call_method(name, *taken)
-        else:
-            node = self.graph.call_function(_public(function), *taken)
-        node.meta["line"] = self.place()
-        if written:
+
+        def note(result: Any) -> Any:
+            written = [x for x, version in zip(operands, versions, strict=True) if x._version != version]
+            known = isinstance(result, Tensor) and self._is_known(result)
+            if not written and (known or result is None):
+                shown = self.node(result).name if known else "None"
+                self.checks.append((f"{name} returns {shown}", self.place()))
+                return result
+            if function is builtins.tuple:
+                node = self.graph.call_method("unbind", taken[0])
+            elif function is builtins.len:
+                node = self.graph.call_method("size", (*taken[0], 0))
+            elif method and getattr(Tensor, name, None) is function:
+                node = self.graph.call_method(name, *taken)
+            else:
+                node = self.graph.call_function(_public(function), *taken)
+            node.meta["line"] = self.place()
+            if not written:
+                return self._entered(result, node, name)
             target = result if known else written[0]
-            if len(set(cells)) > 1 or not (known or result is None) or all(x is not target for x in written):
+            several = len({id(x._cell) for x in written}) > 1
+            if several or not (known or result is None) or all(x is not target for x in written):
                 self.fail(f"{name} writes to several tensors")
             node.meta["writes"] = self.node(target)
             return result
-        return self._entered(result, node, name)
+
+        return note
 
     def _read(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Return what a method returns that reads a tensor's shape; None for any other function."""
@@ -424,13 +414,9 @@ class _Recorder(Recorder):
             self.stop(f"{where}the shape of the result of {op.name.strip('_')} depends on values")
         return caller(*args, **kwargs)
 
-    def _unobserved(self, *args: Any) -> None:
+    @on(Event.FILLED, Event.WROTE, Event.COPIED)
+    def _unobserved(self, **facts: Any) -> None:
         """See a fill with random numbers, a write, or a copy."""
-
-    filled: Any = _unobserved
-    wrote: Any = _unobserved
-    copied: Any = _unobserved
-    overwrites: Any = _unobserved
 
 
 class _Tracer(Tracer):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.facts import subject
 from tinytorch.core.mode import local, set_grad
 from tinytorch.core.tensor import Tensor
@@ -21,7 +22,7 @@ from tinytorch.data.dataloader import DataLoader
 from tinytorch.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.shapes import transposition
-from tinytorch.inspect.doctor.trace import data_of, loss_of, tensors_of
+from tinytorch.inspect.doctor.trace import data_of, loss_of
 from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
 from tinytorch.nn.init import kaiming_normal_, orthogonal_
@@ -339,7 +340,7 @@ def _normalise_data(patch: Patch, watch: Any, name: str, caller: Any, args: Any,
 
 
 def _first_inputs(patch: Patch, watch: Any, args: Any, module: Any) -> Any:
-    if not local.state.grad or any(x.requires_grad for x in tensors_of(args)):  # (a state of a recurrent layer, say)
+    if not local.state.grad or any(x.requires_grad for x in tensors_in(args)):  # (a state of a recurrent layer, say)
         return args
     step, count = patch.own.get("call", (0, 0))
     count = count + 1 if step == watch.backwards else 0
@@ -350,7 +351,7 @@ def _first_inputs(patch: Patch, watch: Any, args: Any, module: Any) -> Any:
 
 
 def _first_targets(patch: Patch, watch: Any, name: str, caller: Any, args: Any, kwargs: Any) -> Any:
-    pair = list(tensors_of(args[:2])) if loss_of(subject(caller)) and not watch.stack else []
+    pair = list(tensors_in(args[:2])) if loss_of(subject(caller)) and not watch.stack else []
     if len(pair) == 2 and pair[0].requires_grad and not pair[0].is_leaf and not pair[1].requires_grad:
         y = patch.own.setdefault(f"{name} {here()}", args[1])
         if y.shape == args[1].shape:
@@ -493,7 +494,7 @@ def _keep_graph(patch: Patch, watch: Any, name: str, caller: Any, args: Any, kwa
     if cuts:
         args = tuple([type(each)(map(whole, each)) if type(each) in (list, tuple) else whole(each) for each in args])
     inside = watch.stack and watch.stack[0].training and watch.root_recorded
-    recorded = any(x.requires_grad and not x.is_leaf for x in tensors_of(args))
+    recorded = any(x.requires_grad and not x.is_leaf for x in tensors_in(args))
     if local.state.grad or not (inside or (recorded and here().function in patch.options[0])):
         return caller(*args, **kwargs)
     before = set_grad(True)
@@ -511,7 +512,7 @@ def _begin_step(patch: Patch, watch: Any, value: float) -> None:
         patch.result["op"] = patch.own["aside"]
     patch.own["aside"] = None
     patch.own["lines"] = {
-        id(each.grad_fn): call for call in watch.tracer.trace.calls for each in tensors_of(call.out)
+        id(each.grad_fn): call for call in watch.tracer.trace.calls for each in tensors_in(call.out)
         if each.grad_fn is not None
     }  # fmt: skip
 
@@ -521,10 +522,10 @@ def _look(patch: Patch, watch: Any, name: str, caller: Any, args: Any, kwargs: A
     out = caller(*args, **kwargs)
     if watch.in_backward or "op" in patch.result:
         return out
-    for each in tensors_of(out):
+    for each in tensors_in(out):
         if not each.dtype.is_floating_point or _is_finite(each):
             continue
-        inputs = list(tensors_of(args))
+        inputs = list(tensors_in(args))
         masks = name == "exp"  # (the exponential of minus infinity is zero: it is a mask)
         if name.strip("_") in ("fill", "where", "masked_fill") or not all(_is_finite(x, masks) for x in inputs):
             return out
@@ -542,7 +543,7 @@ def _look(patch: Patch, watch: Any, name: str, caller: Any, args: Any, kwargs: A
 def _look_back(patch: Patch, watch: Any, node: Any, gradients: Any) -> None:
     """Look at the gradients that a node of the backward pass has computed."""
     call = patch.own.get("lines", {}).get(id(node))
-    if "op" in patch.result or call is None or all(map(_is_finite, tensors_of(gradients))):
+    if "op" in patch.result or call is None or all(map(_is_finite, tensors_in(gradients))):
         return
     if all(map(_is_finite, call.inputs)):
         patch.result["op"] = _described(watch, call.name, call.inputs, call.args, call.place, call.module, True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core.mode import DispatchMode
+from tinytorch.autograd.profiler import tensors_in
+from tinytorch.core.mode import Event, on
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.calls import Call, Listener
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.place import Place, here, is_users
-from tinytorch.inspect.doctor.trace import name_of, tensors_of
 from tinytorch.nn.modules.batchnorm import _BatchNorm
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.random import manual_seed
@@ -25,7 +27,7 @@ def _row(row: str, place: Place, name: str, path: str, **words: Any) -> dict[str
     return {"row": row, "place": place, "words": {"what": name.strip("_") + f" in {path}" * bool(path), **words}}
 
 
-class _Results(DispatchMode):
+class _Results(Listener):
     """Keeps the results of all ops of a call, and whether one had a matrix of all pairs among its inputs."""
 
     def __init__(self, watch: Any, count: int) -> None:
@@ -34,7 +36,8 @@ class _Results(DispatchMode):
         self.random = False
         self.dropped: Place | None = None  # the line at which dropout drew numbers
 
-    def filled(self, x: Any, kernel: Any, args: tuple[Any, ...]) -> None:
+    @on(Event.FILLED)
+    def _filled(self, **facts: Any) -> None:
         """Notice random numbers."""
         self.random = True
         frame = sys._getframe(1)
@@ -43,17 +46,16 @@ class _Results(DispatchMode):
                 self.dropped = self.dropped or here()
             frame = frame.f_back
 
-    def call(self, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run an op and keep a copy of its result."""
-        out = caller(*args, **kwargs)
+    def listen(self, call: Call) -> Iterator[None]:
+        """Keep a copy of the result of a call."""
+        yield
         watch = self.watch
-        pairs = any(list(x.shape).count(self.count) > 1 for x in tensors_of(args) if x.is_leaf and x.ndim < 4)
-        for each in list(tensors_of(out))[:1]:
+        pairs = any(list(x.shape).count(self.count) > 1 for x in call.inputs if x.is_leaf and x.ndim < 4)
+        for each in call.outputs[:1]:
             if each.numel() >= self.count and not each.is_sparse:
                 owner = watch.stack[-1] if watch.stack else None
                 place = watch.line_of(here(), owner)
-                self.seen.append((name_of(op), place, watch.path(), each._array.copy(), pairs))
-        return out
+                self.seen.append((call.name, place, watch.path(), each._array.copy(), pairs))
 
 
 def _run(watch: Any, module: Module, args: Any, kwargs: Any, count: int, seed: int = 0) -> tuple[Any, _Results]:
@@ -61,7 +63,7 @@ def _run(watch: Any, module: Module, args: Any, kwargs: Any, count: int, seed: i
     results = _Results(watch, count)
     with no_grad(), results:
         out = module(*args, **kwargs)
-    first = next((x._array for x in tensors_of(out) if x.numel() >= count), None)
+    first = next((x._array for x in tensors_in(out) if x.numel() >= count), None)
     return first, results
 
 

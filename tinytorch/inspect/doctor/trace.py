@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import DispatchMode, local
+from tinytorch.autograd.profiler import tensors_in
+from tinytorch.core.mode import Event, local, on
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect import calls
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.nn.parameter import is_lazy
 
-__all__ = ["MOST_ORDERED", "Call", "LossCall", "Trace", "Tracer", "data_of", "loss_of", "tensors_of"]
+__all__ = ["MOST_ORDERED", "Call", "LossCall", "Trace", "Tracer", "data_of", "loss_of"]
 
 #: How many calls are kept before and in the first step; of a later one, a fifth (it has many time steps, alike).
 _MOST = 20_000
@@ -21,17 +23,6 @@ _MOST = 20_000
 _LARGE = 100_000
 #: Elements of a tensor whose elements are put into another order.
 MOST_ORDERED = 10_000_000
-
-
-def tensors_of(values: Any) -> Iterator[Tensor]:
-    """Yield the tensors in nested lists, tuples and dicts."""
-    if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, (list, tuple)):
-        for each in values:
-            yield from tensors_of(each)
-    elif isinstance(values, dict):
-        yield from tensors_of(list(values.values()))
 
 
 def data_of(op: Any, args: Any) -> Tensor | None:
@@ -52,27 +43,24 @@ def loss_of(op: Any) -> str | None:
     return "value" if name_of(op) == "sub" else getattr(op, "loss", None)
 
 
-class Call:
-    """A call of an op: its name, arguments, result, the user's line, and the module whose forward ran.
+class Call(calls.Call):
+    """A call of an op, with the user's line, and the module whose forward ran.
 
     Attributes:
-        is_view: whether the result has values of the first argument, in another shape.
         criterion: the loss module that ran, or None.
     """
 
-    __slots__ = ("args", "criterion", "is_view", "kwargs", "module", "name", "op", "out", "owner", "place")
+    __slots__ = ("criterion", "module", "owner", "place")
 
-    def __init__(
-        self, op: Any, args: Any, kwargs: Any, out: Any, place: Place, module: str, owner: Any, criterion: Any = None
-    ) -> None:
-        self.op, self.name, self.args, self.kwargs, self.out = op, name_of(op), args, kwargs, out
-        self.is_view = bool(getattr(op, "view", False)) or self.name == "clone"
-        self.place, self.module, self.owner, self.criterion = place, module, owner, criterion
+    place: Place
+    module: str
+    owner: Any
+    criterion: Any
 
     @property
-    def inputs(self) -> list[Tensor]:
-        """The tensors among the arguments."""
-        return list(tensors_of(self.args))
+    def is_view(self) -> bool:
+        """Whether the result has values of the first argument, in another shape."""
+        return bool(getattr(self.op, "view", False)) or self.name == "clone"
 
 
 class LossCall:
@@ -118,7 +106,7 @@ class Trace:
         if len(self.calls) >= (_MOST if self.first else _MOST // 5):
             return
         self.calls.append(call)
-        for each in tensors_of(call.out):
+        for each in tensors_in(call.out):
             self.made[id(each)] = call
         kind = loss_of(call.op)
         if kind is not None:
@@ -167,8 +155,10 @@ _EARLY = ("div", "log")
 _UPDATES = ("sub", "add", "addcmul", "addcdiv")
 
 
-class Tracer(DispatchMode):
+class Tracer(calls.Listener):
     """Keeps the calls of ops in the steps that are traced, and hands those of a counterfactual to its patch."""
+
+    kind = Call
 
     def __init__(self, watch: Any) -> None:
         self.watch = watch
@@ -203,21 +193,16 @@ class Tracer(DispatchMode):
         else:
             self.__exit__()
 
-    def filled(self, x: Any, kernel: Any, args: tuple[Any, ...]) -> None:
+    @on(Event.FILLED)
+    def _filled(self, x: Any, **facts: Any) -> None:
         """Notice that a tensor is filled with random numbers."""
         if not self.watch.backwards:
             self.watch.note_filled(x)
         self.watch.drawn |= x.dtype.is_floating_point and x.numel() > 1
 
-    def detached(self, x: Any, alias: Any) -> None:
-        """Notice `detach()` and `.data`."""
-        self._cut(x, alias)
-
-    def read(self, x: Any, truth: bool = False) -> None:
-        """Notice `item()`, `tolist()` and the like."""
-        self._cut(x, None)
-
-    def _cut(self, x: Any, alias: Any) -> None:
+    @on(Event.DETACHED, Event.READ)
+    def _cut(self, x: Any, alias: Any = None, **facts: Any) -> None:
+        """Notice `detach()` and `.data`, `item()`, `tolist()` and the like."""
         watch = self.watch
         if not watch.in_backward and x.requires_grad and not is_lazy(x):
             if watch.patch is not None:
@@ -231,33 +216,38 @@ class Tracer(DispatchMode):
             self.watch.patch.tell("node", self.watch, node, gradients)
         return gradients
 
-    def call(self, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run an op and keep the call, if a graph is recorded."""
+    def listen(self, call: Call) -> Iterator[None]:
+        """Keep a call, if a graph is recorded."""
         watch = self.watch
         if watch.in_backward:
-            return caller(*args, **kwargs)
-        name = name_of(op)
-        if local.state.grad and any([each.requires_grad for each in tensors_of(args)]):
+            yield
+            return
+        name, args = call.name, call.args
+        if local.state.grad and any([each.requires_grad for each in tensors_in(args)]):
             watch.on_start()
-        out = caller(*args, **kwargs) if watch.patch is None else watch.patch.op(watch, name, caller, args, kwargs)
+        if watch.patch is not None:
+            plain = call.caller
+            call.caller = lambda *args, **kwargs: watch.patch.op(watch, name, plain, args, kwargs)
+        yield
+        out = call.out
         if args and out is args[0] and isinstance(out, Tensor):
             if not watch.backwards:
                 watch.note_filled(out)
             elif name in _UPDATES and not local.state.grad and out.is_leaf and out.requires_grad:
                 watch.updated_at = watch.updated_at or here()
         early = name in _EARLY and not watch.backwards and watch.early is None and not _is_finite(out)
-        if early and all(map(_is_finite, tensors_of(args))):
-            watch.early = name, here(), [float(np.abs(each._array).min()) for each in tensors_of(args)]
+        if early and all(map(_is_finite, tensors_in(args))):
+            watch.early = name, here(), [float(np.abs(each._array).min()) for each in tensors_in(args)]
         ordered = name == "_index" and args[0].numel() <= MOST_ORDERED
-        large = isinstance(out, Tensor) and out.numel() > _LARGE and not getattr(op, "view", False) and not ordered
+        large = isinstance(out, Tensor) and out.numel() > _LARGE and not getattr(call.op, "view", False) and not ordered
         if large and not out.requires_grad and not watch.stack:
             if not watch.backwards and len(self.origins) < _MOST:
                 self.origins[id(out)] = (weakref.ref(out), here())
-            return out  # (a part of the data set, say, which would be kept until the first backward pass)
-        owner = watch.stack[-1] if watch.stack else None
-        line = watch.line_of(here(), owner)
-        self.trace.add(Call(op, args, kwargs, out, line, watch.path(), owner, watch.criterion))
-        return out
+            return  # (a part of the data set, say, which would be kept until the first backward pass)
+        call.owner = watch.stack[-1] if watch.stack else None
+        call.module, call.criterion = watch.path(), watch.criterion
+        call.place = watch.line_of(here(), call.owner)
+        self.trace.add(call)
 
 
 def _is_finite(x: Any) -> bool:

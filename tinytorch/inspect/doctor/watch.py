@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import in_vmap, local
 from tinytorch.core.names import module_of
@@ -26,7 +27,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.data.dataloader import DataLoader
 from tinytorch.data.dataset import IterableDataset
 from tinytorch.inspect.doctor.place import Place, here
-from tinytorch.inspect.doctor.trace import Tracer, tensors_of
+from tinytorch.inspect.doctor.trace import Tracer
 from tinytorch.nn.modules import module as modules
 from tinytorch.nn.modules.loss import _Loss
 from tinytorch.nn.modules.module import Module
@@ -322,7 +323,7 @@ class Watch:
         if self.patch is not None:
             args = self.patch.changed("forward", self, args, module)
         if self.root_recorded and self.tracer.on and len(self.given) < 16:
-            self.given += [x for x in tensors_of(args) if x.is_leaf or not x.requires_grad]
+            self.given += [x for x in tensors_in(args) if x.is_leaf or not x.requires_grad]
         self.tell("forward_begins", info, args)
         stack.append(module)
         return args

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import Stop, local
+from tinytorch.core.mode import Event, Stop, local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
@@ -229,7 +229,7 @@ def _with_statistics(
 def _batch_norm_update_stats(array: Any, new: Any, count: int, momentum: float) -> None:
     """Update a running statistic as `norm.move` does; as in PyTorch, this does not increment the version."""
     for mode in local.state.modes or ():
-        mode.wrote(norm.move, array, new, count, momentum)
+        mode.event(Event.WROTE, function=norm.move, array=array, args=(new, count, momentum), counts=False)
     norm.move(array, new, count, momentum)
 
 

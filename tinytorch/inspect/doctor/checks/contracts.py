@@ -12,6 +12,7 @@ import numpy as np
 from tinytorch.autograd import api
 from tinytorch.autograd.function import FunctionNode
 from tinytorch.autograd.grad_mode import enable_grad, no_grad
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.causes import found
@@ -20,7 +21,6 @@ from tinytorch.inspect.doctor.finding import Finding
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.place import Place, frame_here, here
 from tinytorch.inspect.doctor.source import assigned_at, line_with, option_at, return_of, tree_of, variable_at
-from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import array_of
 from tinytorch.inspect.places import is_library
 from tinytorch.nn.modules.batchnorm import _BatchNorm
@@ -94,7 +94,7 @@ class Constants(Check):
 
     def differentiated(self, gradients: Any) -> None:  # noqa: D102
         if self.watch.tracer.on and len(self.gradients) < 50:
-            self.gradients += [(x, here()) for x in tensors_of(gradients) if not x.requires_grad]
+            self.gradients += [(x, here()) for x in tensors_in(gradients) if not x.requires_grad]
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for call in trace.calls if self.gradients else ():
@@ -130,7 +130,7 @@ class Derivatives(Check):
                 continue
             function, args = type(node).function, call.args[1]
             rule = function.backward
-            small = all(x.numel() <= 100_000 and type(x) in (Tensor, Parameter) for x in tensors_of(args))
+            small = all(x.numel() <= 100_000 and type(x) in (Tensor, Parameter) for x in tensors_in(args))
             if small and not module_of(function).startswith("tinytorch.") and not is_library(rule.__code__):
                 self.compared[function] = self.doctor.replay.probe(
                     lambda function=function, args=args: _compared(self.watch, function, args), 5.0)  # fmt: skip
@@ -156,7 +156,7 @@ def _compared(watch: Any, function: Any, args: Any) -> tuple[float, float] | Non
 
     def total() -> Any:
         manual_seed(0)
-        outs = [x for x in tensors_of(function.apply(*values)) if x.dtype.is_floating_point]
+        outs = [x for x in tensors_in(function.apply(*values)) if x.dtype.is_floating_point]
         if not weights:
             weights.extend(tensor(1e-3 * (0.5 + random.random(tuple(x.shape)))) for x in outs)
             same = any(x.shape == y.shape and np.array_equal(x._array, y._array)
@@ -205,7 +205,7 @@ class Same(Check):
         self.seen: dict[Any, tuple[int, str]] = {}
 
     def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
-        given, result = next(tensors_of(args), None), array_of(next(tensors_of(out), None))
+        given, result = next(tensors_in(args), None), array_of(next(tensors_in(out), None))
         call = (id(info), id(given), here(), self.watch.backwards)
         again = self.last is not None and self.last[0] == call and self.last[1] is given
         if again and result is not None and self.tries < 10 and np.array_equal(result, self.last[2]):

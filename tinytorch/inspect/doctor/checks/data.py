@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.causes import found
@@ -18,7 +19,7 @@ from tinytorch.inspect.doctor.finding import Finding
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.source import option_at
-from tinytorch.inspect.doctor.trace import MOST_ORDERED, data_of, tensors_of
+from tinytorch.inspect.doctor.trace import MOST_ORDERED, data_of
 from tinytorch.inspect.doctor.watch import array_of, root_of
 
 __all__ = ["Errors", "Inputs", "Labels", "Pairs", "Repeats"]
@@ -146,13 +147,13 @@ class Labels(Check):
     def loader_begins(self, info: Any) -> None:  # noqa: D102
         dataset = getattr(info.loader(), "dataset", None)
         tensors = getattr(dataset, "tensors", None) or list(getattr(dataset, "__dict__", {}).values())
-        for each in tensors_of(list(tensors)):
+        for each in tensors_in(list(tensors)):
             place = self.watch.tracer.origin(each) if each.ndim == 1 and not each.dtype.is_floating_point else None
             if place is not None:
                 self.made.setdefault(id(info), place)
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
-        labels = [y for x in tensors_of(batch) if (y := array_of(x)) is not None and y.ndim == 1]
+        labels = [y for x in tensors_in(batch) if (y := array_of(x)) is not None and y.ndim == 1]
         if info.epochs == 1 and labels and isinstance(batch, (list, tuple)):
             self.loaded.setdefault(id(info), [info, []])[1].append(labels[-1])
 
@@ -237,7 +238,7 @@ class Repeats(Check):
         self.seed = seed, name, state, pickle.dumps(state())
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
-        arrays = [array for x in tensors_of(batch) if (array := array_of(x)) is not None and array.ndim]
+        arrays = [array for x in tensors_in(batch) if (array := array_of(x)) is not None and array.ndim]
         if not arrays:
             return
         entry = self.loaded.setdefault(id(info), [info, Counter(), set(), 0, here()])
@@ -249,7 +250,7 @@ class Repeats(Check):
             entry[3] += count
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
-        given = [x for x in tensors_of(args) if x.is_leaf or not x.requires_grad]
+        given = [x for x in tensors_in(args) if x.is_leaf or not x.requires_grad]
         array = array_of(given[0]) if given else None
         if array is None:
             return
@@ -331,7 +332,7 @@ class Repeats(Check):
 def _distinct(dataset: Any, count: int) -> int:
     """Return how many of some samples of a data set differ; called in a copy of the process."""
     places = np.linspace(0, len(dataset) - 1, count).astype(int)
-    return len({tuple([x._array.tobytes() for x in tensors_of(dataset[int(k)])]) for k in places})
+    return len({tuple([x._array.tobytes() for x in tensors_in(dataset[int(k)])]) for k in places})
 
 
 class Inputs(Check):

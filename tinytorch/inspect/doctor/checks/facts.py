@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.mode import local
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
@@ -23,7 +24,6 @@ from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.probes import future_compared, rows_compared
 from tinytorch.inspect.doctor.shapes import transposition
 from tinytorch.inspect.doctor.source import assigned_at, option_at, return_of
-from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import array_of, node_of, root_of
 from tinytorch.inspect.places import is_library
 from tinytorch.nn.modules.batchnorm import _BatchNorm
@@ -366,7 +366,7 @@ class Facts(Check):
     # Events -----------------------------------------------------------------------------------------
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
-        roots = [id(root_of(x)) for x in tensors_of(args)] if self.standardised else []
+        roots = [id(root_of(x)) for x in tensors_in(args)] if self.standardised else []
         for entry in self.standardised:
             if id(entry[0]) in roots:
                 entry[3 if local.state.grad else 4] = True
@@ -409,7 +409,7 @@ class Facts(Check):
         """Return the line that made samples alike, and whether it gave the same memory for each."""
         last = None
         for call in _sources(trace, x):
-            parts = list(tensors_of(call.args[0])) if call.name in ("_stack", "_cat") else []
+            parts = list(tensors_in(call.args[0])) if call.name in ("_stack", "_cat") else []
             if len(parts) > 1 and all(root_of(each) is root_of(parts[0]) for each in parts):
                 starts = {each._array.__array_interface__["data"][0] for each in parts}
                 if len(starts) == 1:
@@ -435,7 +435,7 @@ class Facts(Check):
         given = {id(root_of(x)) for x in self.watch.given}
         for info in self.watch.open_loaders:
             own = getattr(getattr(info.loader(), "dataset", None), "__dict__", {})
-            given |= {id(root_of(x)) for x in tensors_of(list(own.values()))}
+            given |= {id(root_of(x)) for x in tensors_in(list(own.values()))}
         for call in trace.calls:
             if call.name in ("_index", "_slice", "_select") and not call.module and call.inputs:
                 out = root_of(call.out) if isinstance(call.out, Tensor) else None

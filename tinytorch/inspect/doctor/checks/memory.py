@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.causes import found
@@ -17,7 +18,6 @@ from tinytorch.inspect.doctor.finding import Finding
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.place import Place, frame_here, place_of
 from tinytorch.inspect.doctor.source import changed_at, line_with
-from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import array_of, node_of, root_of
 
 __all__ = ["Kept"]
@@ -126,14 +126,14 @@ class Kept(Check):
                 entries = list(value.values() if isinstance(value, dict) else value)
                 some = [entries[k] for k in sorted({0, len(entries) // 3, len(entries) // 2, len(entries) - 1})]
                 graphs = len(entries) if all(
-                    any(node_of(x) is not None for x in tensors_of(each)) for each in some) else 0  # fmt: skip
+                    any(node_of(x) is not None for x in tensors_in(each)) for each in some) else 0  # fmt: skip
                 roots = [{id(root): root.nbytes for root in map(root_of, _arrays(each))} for each in some]
                 own = [sum(size for key, size in each.items() if sum(key in other for other in roots) == 1)
                        for each in roots]  # fmt: skip
                 count, size = len(entries), int(min(own) * len(entries))
             else:
                 continue
-            if {x.numel() for x in tensors_of(entries[-1])} == {1}:
+            if {x.numel() for x in tensors_in(entries[-1])} == {1}:
                 self.scalars.add(name)
             rows = self.sizes.setdefault(name, [])
             step = (self.watch.backwards, self.calls)

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 from tinytorch.autograd import function
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.mode import local
 from tinytorch.inspect.doctor.causes import found
 from tinytorch.inspect.doctor.checks import Check
@@ -16,7 +17,6 @@ from tinytorch.inspect.doctor.finding import Finding
 from tinytorch.inspect.doctor.place import here
 from tinytorch.inspect.doctor.probes import modes_compared
 from tinytorch.inspect.doctor.source import line_with
-from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import node_of
 from tinytorch.nn.modules.batchnorm import _BatchNorm
 from tinytorch.nn.modules.dropout import _DropoutNd
@@ -86,7 +86,7 @@ class Modes(Check):
         """Remember a result that the next backward pass may use, or not: then it was not for training."""
         if len(self.waiting) >= 20 or not self.watch.backwards or call[3] in self.used:
             return
-        node = next((node for each in tensors_of(out) if (node := node_of(each)) is not None), None)
+        node = next((node for each in tensors_in(out) if (node := node_of(each)) is not None), None)
         for _ in range(5):  # to a node that a backward pass leaves without its saved tensors
             if node is None or _holds_tensors(node):
                 break

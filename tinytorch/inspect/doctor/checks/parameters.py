@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.causes import found
@@ -18,7 +19,6 @@ from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.patches import leaves
 from tinytorch.inspect.doctor.place import frame_here, here
 from tinytorch.inspect.doctor.source import assigned_at, in_one_loop, line_with, variable_at
-from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import array_of, node_of, root_of
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -94,7 +94,7 @@ class Gradients(Check):
         return self.states[id(info)]
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
-        self.of_inputs = any(each.requires_grad for each in tensors_of(args))
+        self.of_inputs = any(each.requires_grad for each in tensors_in(args))
         self.forwards += local.state.grad
 
     def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
@@ -310,7 +310,7 @@ class Untrained(Check):
         while (call := made.get(id(views[-1]))) is not None and call.is_view and call.inputs:
             views.append(call.inputs[0])
         inside = bool(self.watch.stack) or isinstance(frame_here().f_locals.get("self"), Module)
-        if (inside and not x.is_leaf) or any(y is each for y in tensors_of(self.outputs) for each in views):
+        if (inside and not x.is_leaf) or any(y is each for y in tensors_in(self.outputs) for each in views):
             self.inside.add(place)
         if alias is None and x.numel() > 1:
             self.numbers.add(place)
