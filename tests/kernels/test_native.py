@@ -39,12 +39,14 @@ from tinytorch.kernels import (
     products,
     quantized,
     random,
+    rearrange,
     reduce,
     resample,
     rnn,
     sort,
     sparse,
     special,
+    statistics,
     transcendental,
 )  # fmt: skip
 from tinytorch.kernels.shape import concatenated
@@ -566,6 +568,82 @@ def rows(rng: np.random.Generator) -> Iterator[Arguments]:
             yield x, dim, index
 
 
+def averaged(backward: bool) -> Callable[..., Iterator[Arguments]]:
+    """Draw planes, or gradients of averages, with windows of one divisor or one each."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for x, along, _ in windows(rng):
+            n, counts = len(along), tuple([axis.many for axis in along])
+            lead, spatial = x.shape[: x.ndim - n], x.shape[x.ndim - n :]
+            for divisor in (4, -3, 1 + rng.random(counts, np.float32)):
+                if backward:
+                    yield normal(rng, *lead, *counts), along, spatial, divisor
+                else:
+                    yield normal(rng, *lead, 1, *spatial), along, divisor, True
+
+    return draw
+
+
+def halves(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape, dim in (((2,), 0), ((8, 8), -1), ((3, 70), 1), ((6, 7), 0), ((2, 0), 1), ((0, 4), 1), ((300, 4, 90), 1)):
+        yield 3 * normal(rng, *shape), dim
+    yield np.resize(SPECIAL, (4, 40)), 1
+
+
+def probabilities(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in ((1,), (0, 3), (8, 8), (3, 1000), (70_001,)):
+        x, y = rng.random((2, *shape), np.float32)
+        x.reshape(-1)[:2], y.reshape(-1)[-2:] = (0, 1)[: x.size], (0, 1)[: x.size]
+        yield x, y
+
+
+def margins(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in ((1,), (7,), (1, 4), (8, 8), (300, 90)):
+        x, target = normal(rng, *shape), rng.integers(0, shape[-1], shape[:-1])
+        for p, margin, reduction in itertools.product((1, 2), (1.0, 0.3), ("mean", "sum")):
+            yield from (
+                (x, target, p, margin, weight, reduction) for weight in (None, rng.random(shape[-1], np.float32))
+            )
+
+
+def medians(rng: np.random.Generator) -> Iterator[Arguments]:
+    for x, axis in along(1)(rng):
+        order = np.argsort(np.argsort(x, axis, kind="stable"), axis).astype(np.float32)  # without ties
+        order[np.isnan(x)] = np.nan
+        yield from ((order, axis, kept, skip) for kept in (False, True) for skip in (False, True))
+
+
+def searched(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape, count in (((7,), 5), ((1,), 3), ((100,), 0), ((1000,), 9000), ((3, 9), 4), ((2, 3, 1), 6), ((0,), 4)):
+        sequence = np.sort(np.round(2 * normal(rng, *shape)), -1)
+        values = np.round(3 * normal(rng, *shape[:-1], count))
+        for right in (False, True):
+            yield sequence, values, right
+    sequence[..., -1:] = values[..., ::3] = np.nan
+    yield from ((sequence, values, right) for right in (False, True))
+
+
+def moved(*shifts: int) -> Callable[..., Iterator[Arguments]]:
+    """Draw arrays of all kinds of numbers, and what they are to be shifted by, or for `roll`, dimensions, too."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for shape in ((1, 1), (3, 5), (6, 2), (2, 3, 4, 5), (0, 3), (3, 0), (40, 70)):
+            for kind in (np.float32, np.int64, np.bool_, np.complex64):
+                x = rng.integers(0, 9, shape).astype(kind)
+                for shift in shifts or (0, 2, -1, 100):
+                    yield from [(x, (shift,), (d,)) for d in (0, -1)] + [(x, (shift,), ())] if shifts else [(x, shift)]
+
+    return draw
+
+
+def crossed(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape, dim in (((3,), 0), ((8, 3), 1), ((3, 7), 0), ((2, 3, 40), -2), ((0, 3), 1), ((500, 3), -1)):
+        x, y = normal(rng, *shape), normal(rng, *shape)
+        yield x, y, dim
+        yield x, x, dim
+        yield np.asfortranarray(x), y, dim
+
+
 def sampled(kind: str) -> Callable[..., Iterator[Arguments]]:
     """Draw arguments of sampling at the points of a grid: far outside, on borders, and NaN among them."""
 
@@ -831,6 +909,17 @@ SAMPLES = {
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
     "widening_linear": Samples(quantized.widening_linear, narrow_linears, 2e-5, 1e-6),
     "byte_product": Samples(quantized.byte_product, bytes_of_matrices, 0, 0),
+    "avg_pool": Samples(pool.avg_pool, averaged(False), 1e-5, 1e-6),
+    "spread_averages": Samples(pool.spread_averages, averaged(True), 1e-5, 1e-6),
+    "binary_entropies": Samples(loss.binary_entropies, probabilities),
+    "multi_margin_loss": Samples(loss.multi_margin_loss, margins),
+    "glu": Samples(activation.glu, halves),
+    "median_dim": Samples(statistics.median_dim, medians, 0, 0),
+    "search": Samples(sort.search, searched, 0, 0),
+    "cross": Samples(products.cross, crossed),
+    "tril": Samples(rearrange.tril, moved(), 0, 0),
+    "triu": Samples(rearrange.triu, moved(), 0, 0),
+    "roll": Samples(rearrange.roll, moved(0, 1, -2, 7), 0, 0),
     "sample": Samples(resample.sample, sampled("values"), 1e-5, 1e-6),
     "spread_at": Samples(resample.spread_at, sampled("spread"), 1e-5, 1e-6),
     "slopes_at": Samples(resample.slopes_at, sampled("slopes"), 1e-5, 2e-6),

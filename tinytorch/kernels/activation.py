@@ -331,6 +331,7 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
     return 1 / (np.exp(out) + 1)
 
 
+@twin
 def glu(x: Array, dim: int) -> tuple[Array, Array]:
     """Return a * sigmoid(b), where a and b are the halves of x along `dim`, and sigmoid(b)."""
     a, b = np.split(x, 2, dim)

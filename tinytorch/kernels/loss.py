@@ -72,12 +72,18 @@ def binary_cross_entropy(x: Array, y: Array, weight: Array | None, reduction: st
     The logarithms are at least -100.
     """
     check_floating("binary_cross_entropy", x)
+    losses = binary_entropies(x, y)
+    return reduced(losses if weight is None else losses * weight, reduction, x.dtype, x, y)
+
+
+@twin
+def binary_entropies(x: Array, y: Array) -> Array:
+    """Return `-(y * log(x) + (1 - y) * log(1 - x))` with logarithms of at least -100."""
     for name, values in (("input", x), ("target", y)):
         if values.size and not (np.min(values) >= 0 and np.max(values) <= 1):
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     p = widened(x)
-    losses = (y - 1) * np.maximum(np.log1p(-p), -100) - y * np.maximum(np.log(p), -100)
-    return reduced(losses if weight is None else losses * weight, reduction, x.dtype, x, y)
+    return (y - 1) * np.maximum(np.log1p(-p), -100) - y * np.maximum(np.log(p), -100)
 
 
 def bce_slope(x: Array, y: Array) -> Array:
@@ -319,6 +325,7 @@ def _of_samples(x: Array) -> Array:
     return x if x.ndim == 2 else x.reshape(1, -1)
 
 
+@twin
 def multi_margin_loss(x: Array, target: Array, p: int, margin: float, weight: Array | None, reduction: str) -> Array:
     """Return the mean, sum or array of `weight[y] * sum(max(0, margin - x[y] + x[i]) ** p) / C`, over i != y."""
     above, _, factor = _margins(x, target, margin, weight)

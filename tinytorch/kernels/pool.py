@@ -286,6 +286,7 @@ def box_sums(x: Array, windows: tuple[Windows, ...]) -> Array:
     return x
 
 
+@twin
 def avg_pool(x: Array, windows: tuple[Windows, ...], divisor: Any, keeps_format: bool = True) -> Array:
     """Return the sum of each window over `divisor`: a number, or an array of one number per window."""
     windows = _moving(windows, x)
@@ -308,7 +309,8 @@ def avg_pool(x: Array, windows: tuple[Windows, ...], divisor: Any, keeps_format:
     return formatted(out, x) if keeps_format else out
 
 
-def spread(g: Array, windows: tuple[Windows, ...], spatial: tuple[int, ...], divisor: Any) -> Array:
+@twin
+def spread_averages(g: Array, windows: tuple[Windows, ...], spatial: tuple[int, ...], divisor: Any) -> Array:
     """Return planes whose elements are the sums of `g / divisor` over their windows: the transpose of `avg_pool`."""
     planes = _planes(g, len(windows))
     out = np.empty_like(g, shape=(len(planes), *spatial), order="C")

@@ -488,6 +488,7 @@ def column_sums(x: Any) -> Any:
 # Others -------------------------------------------------------------------------------------------
 
 
+@twin
 def cross(x: Any, y: Any, dim: int) -> Any:
     """Return the cross products of vectors along a dimension; the other dimensions broadcast."""
     out = np.empty_like(x, shape=np.broadcast_shapes(x.shape, y.shape), order="C")

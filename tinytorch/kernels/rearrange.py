@@ -10,6 +10,7 @@ import numpy as np
 from . import layouts
 from .checks import check_fits, refused
 from .intp import as_intp
+from .native import twin
 from .reduce import axes_of, axis_of, int_of
 from .shape import formatted, suggested_format
 
@@ -64,6 +65,7 @@ def rot90(x: Array, k: int, dims: tuple[int, int]) -> Array:
     return turned if k == 2 else turned.swapaxes(*dims)
 
 
+@twin
 def roll(x: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """Return a copy with the elements shifted along dimensions; without dimensions, of the flattened array."""
     if not dims:
@@ -76,11 +78,13 @@ def _in_rows(x: Array) -> Array:
     return x if x.flags.c_contiguous else x.copy("C")
 
 
+@twin
 def tril(x: Array, diagonal: int) -> Array:
     """Return the lower triangles of matrices."""
     return _in_rows(np.tril(x, _checked("tril", x, diagonal)))
 
 
+@twin
 def triu(x: Array, diagonal: int) -> Array:
     """Return the upper triangles of matrices."""
     return _in_rows(np.triu(x, _checked("triu", x, diagonal)))

@@ -17,6 +17,7 @@ Array = Any
 
 _ALL = slice(None)
 _INT64 = np.dtype(np.int64)
+_SHORT = 32  # so many elements of a row are sorted by insertion
 _FEW = 8  # so many elements of a row are kept in order while it is read, however short it is
 
 
@@ -58,6 +59,8 @@ def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     axis = axis_of(dim, x.ndim, "sort")
     if not x.ndim:
         return x.copy(), np.zeros((), _INT64, like=x)
+    if axis == x.ndim - 1 and 0 < x.shape[axis] <= _SHORT and x.dtype == np.float32 and x.flags.c_contiguous:
+        return few(x, x.shape[axis], descending)
     indices = order(x, axis, descending)
     values = np.take_along_axis(x, indices, axis)
     return arranged(values, x), indices
@@ -106,6 +109,7 @@ def few(x: Array, k: int, largest: bool) -> tuple[Array, Array]:
     return np.take_along_axis(x, indices, -1), indices
 
 
+@twin
 def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
     """Return where each value would be inserted into the (rows of the) sorted sequence."""
     floating = sorted_sequence.dtype.kind not in "iub"

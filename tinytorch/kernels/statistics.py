@@ -13,6 +13,7 @@ from .checks import refused
 from .dtypes import FLOATS
 from .intp import as_int64, as_intp
 from .meta import is_meta
+from .native import twin
 from .reduce import check_some, itself, kept_shape
 
 Array = Any
@@ -36,6 +37,7 @@ def _nothing(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     return np.empty_like(x, shape=shape), np.empty_like(x, shape=shape, dtype=_INT64)
 
 
+@twin
 def median_dim(x: Array, dim: int, keepdim: bool, skip_nan: bool = False) -> tuple[Array, Array]:
     """Return the lower medians along `dim` and the index of each."""
     if not x.ndim and x.dtype.kind != "b":

@@ -110,6 +110,22 @@ POINTWISE(log_sigmoid, (x), (), 0 - ROUNDED(softplus_wide, -x, 1))
 
 POINTWISE(logistic, (x, y), (), (1 - y) * x - (clamp_max(x, 0) - vlog1p_exp(x)))
 
+POINTWISE_BLOCK(binary_entropies, (x, y), (),
+                (y - 1) * clamp_min(log1p_of(-x), -100) - y * clamp_min(log_of(x), -100))
+
+static bool are_probabilities(PyObject *x) {
+    bool all = is_float_array(x, false);
+    for (Py_ssize_t i = 0, size = all ? PyArray_SIZE(ARRAY(x)) : 0; i < size; i++) {
+        all &= float_data(x)[i] >= 0 && float_data(x)[i] <= 1;
+    }
+    return all;
+}
+
+KERNEL(binary_entropies, x, y) {
+    if (!are_probabilities(args->x) || !are_probabilities(args->y)) return FALLBACK;
+    return tt_pointwise(&args->x, 2, 0, Py_None, binary_entropies_block);
+}
+
 INLINE vec softplus_of(vec x, float beta, float threshold) {
     return where(x * beta > threshold, x, ROUNDED(softplus_wide, x, beta));
 }
@@ -151,6 +167,48 @@ INLINE vec tanhshrink_of(vec x) {
 
 POINTWISE(tanhshrink, (x), (), tanhshrink_of(x))
 
+enum { GATED_OF_PART = 1 << 14 };
+
+typedef struct {
+    const float *x;
+    float *out, *gate;
+    int64_t rows, half, rows_per_part;
+} Gated;
+
+static void glu_part(void *context, Py_ssize_t part, int worker) {
+    (void)worker;
+    const Gated *g = context;
+    const int64_t half = g->half, end = imin((part + 1) * g->rows_per_part, g->rows);
+    for (int64_t row = part * g->rows_per_part; row < end; row++) {
+        const float *a = g->x + 2 * row * half, *b = a + half;
+        float *out = g->out + row * half, *gate = g->gate + row * half;
+        for (int64_t i = 0; i < half; i += WIDTH) {
+            const vec s = vsigmoid(load_up_to(b + i, half - i));
+            store_up_to(gate + i, s, half - i);
+            store_up_to(out + i, load_up_to(a + i, half - i) * s, half - i);
+        }
+    }
+}
+
+KERNEL(glu, x, dim) {
+    if (!is_float_array(args->x, false)) return FALLBACK;
+    const int dims = PyArray_NDIM(ARRAY(args->x)), dim = read_dim(args->dim, dims);
+    if (dim < 0 || PyArray_DIM(ARRAY(args->x), dim) % 2) return FALLBACK;
+    int64_t shape[NPY_MAXDIMS];
+    Gated g = {.x = float_data(args->x), .rows = 1};
+    for (int d = 0; d < dims; d++) shape[d] = PyArray_DIM(ARRAY(args->x), d) / (d == dim ? 2 : 1);
+    for (int d = 0; d < dim; d++) g.rows *= shape[d];
+    PyObject *result = tt_new_array(args->x, dims, shape), *gate = tt_new_array(args->x, dims, shape);
+    if (result && gate && PyArray_SIZE(ARRAY(result))) {
+        g.out = float_data(result);
+        g.gate = float_data(gate);
+        g.half = PyArray_SIZE(ARRAY(result)) / g.rows;
+        g.rows_per_part = 1 + GATED_OF_PART / g.half;
+        tt_parallel_for(glu_part, &g, ceil_div(g.rows, g.rows_per_part), g.rows * g.half, tt_threads());
+    }
+    return new_tuple(2, (PyObject *[]){result, gate});
+}
+
 // GELU ------------------------------------------------------------------------------------------
 
 INLINE vec gelu_erf_grad_of(vec g, vec x) {
@@ -181,5 +239,6 @@ KERNEL(gelu_grad, g, x, approximate) {
 
 FAMILY(activation, ENTRY(relu), ENTRY(relu_grad), ENTRY(leaky_relu), ENTRY(leaky_relu_grad), ENTRY(hardswish),
        ENTRY(hardswish_grad), ENTRY(sigmoid), ENTRY(sigmoid_slope), ENTRY(tanh_slope), ENTRY(silu), ENTRY(silu_grad),
-       ENTRY(elu), ENTRY(elu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(softplus), ENTRY(softplus_grad),
-       ENTRY(mish), ENTRY(softsign), ENTRY(tanhshrink), ENTRY(gelu), ENTRY(gelu_grad));
+       ENTRY(elu), ENTRY(elu_grad), ENTRY(log_sigmoid), ENTRY(logistic),
+       ENTRY(binary_entropies), ENTRY(softplus), ENTRY(softplus_grad),
+       ENTRY(mish), ENTRY(softsign), ENTRY(tanhshrink), ENTRY(gelu), ENTRY(gelu_grad), ENTRY(glu));

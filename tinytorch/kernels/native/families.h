@@ -27,6 +27,7 @@ PRAGMA(GCC target(TARGET))
 #include "products.c"
 #include "quantized.c"
 #include "random.c"
+#include "rearrange.c"
 #include "resample.c"
 #include "rnn.c"
 #include "softmax.c"
@@ -50,6 +51,7 @@ const Kernel *const KERNELS[] = {
     products_kernels,
     quantized_kernels,
     random_kernels,
+    rearrange_kernels,
     resample_kernels,
     rnn_kernels,
     softmax_kernels,

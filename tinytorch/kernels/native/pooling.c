@@ -1,5 +1,5 @@
-// Twin of kernels/pool.py: `maxima` over windows that slide along one or two dimensions, with the indices of the maxima.
-// (`place` is in indexing.c.)
+// Twins of kernels/pool.py, of windows that slide along one or two dimensions: `maxima` with their indices, `avg_pool`,
+// and its transpose. (`place` is in indexing.c.)
 #include "helpers.h"
 
 // Sliding windows -------------------------------------------------------------------------------
@@ -138,4 +138,125 @@ KERNEL(maxima, x, windows, indexed) {
     return new_tuple(2, (PyObject *[]){values, indices});
 }
 
-FAMILY(pooling, ENTRY(maxima));
+// Averages --------------------------------------------------------------------------------------
+
+enum { MAX_COLUMNS = 1 << 12 };
+
+typedef struct {
+    const float *x, *divisors;  // a divisor for each window, or NULL
+    float *out;
+    float divisor;
+    WindowAxis rows, columns;
+    Py_ssize_t planes, planes_per_part;
+} AveragePool;
+
+// The windows of which element k is inside of the array: `begin` to the result. In the first of them it is `at`.
+INLINE Py_ssize_t inside(const WindowAxis *axis, Py_ssize_t k, Py_ssize_t *begin, Py_ssize_t *at) {
+    const Py_ssize_t offset = axis->start + k * axis->dilation;
+    *begin = offset < 0 ? ceil_div(-offset, axis->stride) : 0;
+    *at = offset + *begin * axis->stride;
+    return offset < axis->length ? imin((axis->length - 1 - offset) / axis->stride + 1, axis->windows) : 0;
+}
+
+// The rows of a window that are inside: the first one, and the end.
+INLINE Py_ssize_t rows_inside(const WindowAxis *rows, Py_ssize_t window, Py_ssize_t *end) {
+    *end = imin(rows->length, rows->start + window * rows->stride + rows->kernel * rows->dilation);
+    return first_inside(rows, window);
+}
+
+static void averages_part(void *context, Py_ssize_t part, int worker) {
+    (void)worker;
+    const AveragePool *m = context;
+    const WindowAxis rows = m->rows, columns = m->columns;
+    float total[MAX_COLUMNS], sums[MAX_WINDOWS];
+    const Py_ssize_t last_plane = imin((part + 1) * m->planes_per_part, m->planes);
+    for (Py_ssize_t plane = part * m->planes_per_part; plane < last_plane; plane++) {
+        for (Py_ssize_t i = 0; i < rows.windows; i++) {
+            Py_ssize_t end, begin, at;
+            for (Py_ssize_t row = rows_inside(&rows, i, &end), first = row; row < end; row += rows.dilation) {
+                const float *x = m->x + (plane * rows.length + row) * columns.length;
+                if (row == first) copy_floats(total, x, columns.length);
+                else for (Py_ssize_t j = 0; j < columns.length; j++) total[j] += x[j];
+            }
+            fill_zero(sums, columns.windows);
+            for (Py_ssize_t k = 0; k < columns.kernel; k++) {
+                const Py_ssize_t stop = inside(&columns, k, &begin, &at);
+                for (Py_ssize_t j = begin; j < stop; j++, at += columns.stride) sums[j] += total[at];
+            }
+            float *out = m->out + (plane * rows.windows + i) * columns.windows;
+            const float *divisors = m->divisors ? m->divisors + i * columns.windows : NULL;
+            for (Py_ssize_t j = 0; j < columns.windows; j++) out[j] = sums[j] / (divisors ? divisors[j] : m->divisor);
+        }
+    }
+}
+
+static void spread_averages_part(void *context, Py_ssize_t part, int worker) {
+    (void)worker;
+    const AveragePool *m = context;
+    const WindowAxis rows = m->rows, columns = m->columns;
+    float total[MAX_COLUMNS], shares[MAX_WINDOWS];
+    const Py_ssize_t last_plane = imin((part + 1) * m->planes_per_part, m->planes);
+    for (Py_ssize_t plane = part * m->planes_per_part; plane < last_plane; plane++) {
+        float *out = m->out + plane * rows.length * columns.length;
+        fill_zero(out, rows.length * columns.length);
+        for (Py_ssize_t i = 0; i < rows.windows; i++) {
+            const float *g = m->x + (plane * rows.windows + i) * columns.windows;
+            const float *divisors = m->divisors ? m->divisors + i * columns.windows : NULL;
+            for (Py_ssize_t j = 0; j < columns.windows; j++) shares[j] = g[j] / (divisors ? divisors[j] : m->divisor);
+            fill_zero(total, columns.length);
+            Py_ssize_t end, begin, at;
+            for (Py_ssize_t k = 0; k < columns.kernel; k++) {
+                const Py_ssize_t stop = inside(&columns, k, &begin, &at);
+                for (Py_ssize_t j = begin; j < stop; j++, at += columns.stride) total[at] += shares[j];
+            }
+            for (Py_ssize_t row = rows_inside(&rows, i, &end); row < end; row += rows.dilation) {
+                for (Py_ssize_t j = 0; j < columns.length; j++) out[row * columns.length + j] += total[j];
+            }
+        }
+    }
+}
+
+// Pool `x`, or with `lengths` spread it: the arguments are those of `avg_pool` and `spread`.
+static PyObject *average(PyObject *x, PyObject *windows, PyObject *lengths, PyObject *divisor) {
+    AveragePool m = {.rows = {1, 1, 0, 1, 1, 1}};
+    if (!is_float_array(x, false) || !PyTuple_Check(windows)) return FALLBACK;
+    const int count = (int)PyTuple_Size(windows), dims = PyArray_NDIM(ARRAY(x));
+    int64_t shape[NPY_MAXDIMS], spatial[2];
+    if (count < 1 || count > 2 || dims < count || (lengths && !tt_read_sizes(lengths, count, spatial))) return FALLBACK;
+    m.planes = 1;
+    for (int d = 0; d < dims; d++) shape[d] = PyArray_DIM(ARRAY(x), d);
+    for (int d = 0; d < dims - count; d++) m.planes *= shape[d];
+    WindowAxis *axes[] = {&m.rows, &m.columns};
+    for (int k = 0; k < count; k++) {
+        int64_t *size = &shape[dims - count + k];
+        WindowAxis *axis = axes[2 - count + k];
+        if (!read_axis(PyTuple_GetItem(windows, k), lengths ? spatial[k] : *size, axis)) return FALLBACK;
+        if (lengths && *size != axis->windows) return FALLBACK;
+        *size = lengths ? spatial[k] : axis->windows;
+    }
+    if (m.columns.windows > MAX_WINDOWS || m.columns.length > MAX_COLUMNS) return FALLBACK;
+    double number;
+    if (tt_read_double(divisor, &number)) {
+        m.divisor = (float)number;
+    } else {
+        float *divisors;
+        if (!read_floats(divisor, m.rows.windows * m.columns.windows, false, &divisors)) return FALLBACK;
+        m.divisors = divisors;
+    }
+    PyObject *result = tt_new_array(x, dims, shape);
+    if (!result) return NULL;
+    m.x = float_data(x);
+    m.out = float_data(result);
+    const Py_ssize_t plane = imax(m.rows.length * m.columns.length, m.rows.windows * m.columns.windows);
+    m.planes_per_part = 1 + WORK_PER_PART / plane;
+    tt_parallel_for(lengths ? spread_averages_part : averages_part, &m, ceil_div(m.planes, m.planes_per_part),
+                    m.planes * plane, tt_threads());
+    return result;
+}
+
+KERNEL(avg_pool, x, windows, divisor, keeps_format) { return average(args->x, args->windows, NULL, args->divisor); }
+KERNEL(spread_averages, g, windows, spatial, divisor) {
+    return average(args->g, args->windows, args->spatial, args->divisor);
+}
+
+FAMILY(pooling, ENTRY(maxima), ENTRY(avg_pool), ENTRY(spread_averages));

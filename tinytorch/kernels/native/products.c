@@ -1,4 +1,5 @@
 // Twins of kernels/products.py.
+#include "elementary.h"
 #include "matmul.h"
 
 // Return `a b + bias`, in `out` if it is not NULL, with an epilogue if that is not NULL; or FALLBACK.
@@ -149,5 +150,39 @@ KERNEL(affine, x, weight, bias) {
 }
 #undef ADD_TO_ROWS
 
-FAMILY(products, ENTRY(product), ENTRY(linear), ENTRY(finished), ENTRY_WITH_NUMPY(mm),
+INLINE float difference(float a, float b, float c, float d) {
+    float first = a * b, second = c * d;
+    KEEP(first);  // (that of a vector and itself is 0)
+    KEEP(second);
+    return first - second;
+}
+
+// Of vectors of one shape, in any order of memory.
+KERNEL(cross, x, y, dim) {
+    if (!tt_is_float32(args->x) || !tt_is_float32(args->y) || !same_shape(args->x, args->y)) return FALLBACK;
+    const int dims = PyArray_NDIM(ARRAY(args->x)), dim = read_dim(args->dim, dims);
+    if (dim < 0) return FALLBACK;
+    PyObject *x = PyArray_FromArray(ARRAY(args->x), NULL, NPY_ARRAY_CARRAY_RO);
+    PyObject *y = PyArray_FromArray(ARRAY(args->y), NULL, NPY_ARRAY_CARRAY_RO), *result = x && y ? new_like(x) : NULL;
+    if (result) {
+        const int64_t size = PyArray_SIZE(ARRAY(x));
+        int64_t after = 1;
+        for (int d = dim + 1; d < dims; d++) after *= PyArray_DIM(ARRAY(x), d);
+        for (int64_t begin = 0; begin < size; begin += 3 * after) {
+            for (int64_t i = begin; i < begin + after; i++) {
+                const float *a = float_data(x) + i, *b = float_data(y) + i;
+                float *out = float_data(result) + i;
+                const int64_t j = after, k = 2 * after;
+                out[0] = difference(a[j], b[k], a[k], b[j]);
+                out[j] = difference(a[k], b[0], a[0], b[k]);
+                out[k] = difference(a[0], b[j], a[j], b[0]);
+            }
+        }
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return result;
+}
+
+FAMILY(products, ENTRY(product), ENTRY(linear), ENTRY(finished), ENTRY(cross), ENTRY_WITH_NUMPY(mm),
        ENTRY_WITH_NUMPY(mm_nt), ENTRY_WITH_NUMPY(mm_tn), ENTRY_WITH_NUMPY(affine));

@@ -71,6 +71,32 @@ INLINE void find_places(const Sampling *s, int dim, const float *grid, Py_ssize_
     }
 }
 
+// Find the element of one tap for each of `count` points, and its weight. (Of two bits, for two dimensions, each says
+// whether it is the one past a point.)
+INLINE void find_tap(const Sampling *s, int dims, bool nearest, bool sloped, int tap, Py_ssize_t count,
+                     float (*low)[POINTS], float (*after)[POINTS], float (*slope)[POINTS], Taps *taps) {
+    for (Py_ssize_t p = 0; p < count; p++) {
+        float part[MAX_PLACE_DIMS], weight = 1;
+        uint32_t at = 0;
+        int32_t inside = -1;
+        for (int k = 0; k < dims; k++) {
+            const int past = tap >> (dims - 1 - k) & 1;
+            const int32_t place = (int32_t)low[k][p] + past, length = (int32_t)s->lengths[k];
+            inside &= -(int32_t)(place >= 0) & -(int32_t)(place < length);
+            at = at * (uint32_t)length + (uint32_t)place;
+            part[k] = nearest ? 1 : past ? after[k][p] : 1 - after[k][p];
+            weight *= part[k];
+        }
+        taps->at[tap][p] = inside ? (int32_t)at : -1;
+        taps->weight[tap][p] = inside ? weight : 0;
+        for (int k = 0; sloped && k < dims; k++) {
+            float product = tap >> (dims - 1 - k) & 1 ? slope[k][p] : -slope[k][p];
+            for (int other = 0; other < dims; other++) product *= other == k ? 1 : part[other];
+            taps->slope[k][tap][p] = inside && !nearest ? product : 0;
+        }
+    }
+}
+
 // Find the taps of `count` points of a sample, from `first` on; return how many each point has.
 static int find_points(const Sampling *s, Py_ssize_t sample, Py_ssize_t first, Py_ssize_t count, bool sloped,
                        Taps *taps) {
@@ -79,26 +105,10 @@ static int find_points(const Sampling *s, Py_ssize_t sample, Py_ssize_t first, P
     for (int k = 0; k < s->dims; k++) find_places(s, k, grid, count, low[k], after[k], slope[k]);
     const int several = s->nearest ? 1 : 1 << s->dims;
     for (int tap = 0; tap < several; tap++) {
-        for (Py_ssize_t p = 0; p < count; p++) {
-            float part[MAX_PLACE_DIMS], weight = 1;
-            int64_t at = 0;
-            bool inside = true;
-            for (int k = 0; k < s->dims; k++) {
-                const int past = tap >> (s->dims - 1 - k) & 1;
-                const int64_t place = (int64_t)low[k][p] + past;
-                inside &= place >= 0 && place < s->lengths[k];
-                at = at * s->lengths[k] + place;
-                part[k] = s->nearest ? 1 : past ? after[k][p] : 1 - after[k][p];
-                weight *= part[k];
-            }
-            taps->at[tap][p] = inside ? (int32_t)at : -1;
-            taps->weight[tap][p] = inside ? weight : 0;
-            for (int k = 0; sloped && k < s->dims; k++) {
-                float product = tap >> (s->dims - 1 - k) & 1 ? slope[k][p] : -slope[k][p];
-                for (int other = 0; other < s->dims; other++) product *= other == k ? 1 : part[other];
-                taps->slope[k][tap][p] = inside && !s->nearest ? product : 0;
-            }
-        }
+        if (s->nearest) find_tap(s, s->dims, true, sloped, tap, count, low, after, slope, taps);
+        else if (s->dims == 3) find_tap(s, 3, false, sloped, tap, count, low, after, slope, taps);
+        else if (sloped) find_tap(s, 2, false, true, tap, count, low, after, slope, taps);
+        else find_tap(s, 2, false, false, tap, count, low, after, slope, taps);
     }
     return several;
 }
@@ -166,8 +176,8 @@ static void spread_part(void *context, Py_ssize_t part, int worker) {
         for (Py_ssize_t channel = sample * s->channels + begin; channel < sample * s->channels + end; channel++) {
             const float *g = s->g + channel * s->points + first;
             float *out = s->out + channel * s->size;
-            for (int tap = 0; tap < several; tap++) {
-                for (Py_ssize_t p = 0; p < count; p++) {
+            for (Py_ssize_t p = 0; p < count; p++) {
+                for (int tap = 0; tap < several; tap++) {
                     if (taps.at[tap][p] >= 0) out[taps.at[tap][p]] += g[p] * taps.weight[tap][p];
                 }
             }
@@ -181,7 +191,9 @@ static bool read_sampling(Sampling *s, PyObject *x, PyObject *g, PyObject *grid,
                           PyObject *lengths) {
     PyObject *mode = options[0], *padding = options[1], *corners = options[2], *orders = options[3];
     int64_t order[MAX_PLACE_DIMS];
-    if (!is_float_array(grid, false) || (x && !is_float_array(x, false)) || (g && !is_float_array(g, false))) return false;
+    if (!is_float_array(grid, false) || (x && !is_float_array(x, false)) || (g && !is_float_array(g, false))) {
+        return false;
+    }
     PyArrayObject *first = ARRAY(x ? x : g);
     s->dims = PyArray_NDIM(ARRAY(grid)) - 2;
     if (s->dims < 2 || s->dims > MAX_PLACE_DIMS || PyArray_NDIM(first) != s->dims + 2 ||
@@ -208,8 +220,8 @@ static bool read_sampling(Sampling *s, PyObject *x, PyObject *g, PyObject *grid,
     s->grid = float_data(grid);
     s->blocks = ceil_div(s->points, POINTS);
     s->blocks_per_part = 1 + PRODUCTS_OF_PART / (POINTS * imax(s->channels, 1) << s->dims);
-    s->channels_per_part = 1 + PRODUCTS_OF_PART / (imax(s->points, 1) << s->dims);
-    return fits && s->size > 0 && s->size <= INT32_MAX;
+    s->channels_per_part = 8 + PRODUCTS_OF_PART / (imax(s->points, 1) << s->dims);  // (they share the taps)
+    return fits && s->size > 0 && s->size <= INT32_MAX / 4;
 }
 
 static PyObject *sampled(PyObject *x, PyObject *g, PyObject *grid, PyObject *const *options, PyObject *lengths) {

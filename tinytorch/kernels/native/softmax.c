@@ -1,4 +1,4 @@
-// Twins of the softmax functions of kernels/activation.py, and of the cross entropy of kernels/loss.py.
+// Twins of the softmax functions of kernels/activation.py, and of losses of classes of kernels/loss.py.
 #include "helpers.h"
 
 // An array viewed as (outer, classes, inner), normalised over the classes.
@@ -301,4 +301,38 @@ KERNEL(cross_entropy, x, target, weight, ignore_index, reduction, label_smoothin
     return new_tuple(2, (PyObject *[]){loss, grad});
 }
 
-FAMILY(softmax, ENTRY(softmax), ENTRY(log_softmax), ENTRY(softmax_grad), ENTRY(log_softmax_grad), ENTRY(cross_entropy));
+KERNEL(multi_margin_loss, x, target, p, margin, weight, reduction) {
+    double margin, total = 0;
+    float *weight;
+    const Py_ssize_t power = read_int(args->p);
+    const bool mean = is_string(args->reduction, "mean");
+    if (!is_float_array(args->x, false) || !is_index_array(args->target) || power < 1 || power > 2 ||
+        !tt_read_double(args->margin, &margin) || (!mean && !is_string(args->reduction, "sum"))) {
+        return FALLBACK;
+    }
+    const int dims = PyArray_NDIM(ARRAY(args->x));
+    const int64_t classes = dims == 1 || dims == 2 ? PyArray_DIM(ARRAY(args->x), dims - 1) : 0;
+    const int64_t samples = classes ? PyArray_SIZE(ARRAY(args->x)) / classes : 0;
+    if (!samples || PyArray_SIZE(ARRAY(args->target)) != samples ||
+        !read_floats(args->weight, classes, true, &weight)) {
+        return FALLBACK;
+    }
+    for (int64_t i = 0; i < samples; i++) {
+        const float *x = float_data(args->x) + i * classes;
+        const int64_t label = ((const int64_t *)PyArray_DATA(ARRAY(args->target)))[i];
+        if (label < 0 || label >= classes) return FALLBACK;
+        double loss = 0;
+        for (int64_t j = 0; j < classes; j++) {
+            const float above = (float)margin - x[label] + x[j];
+            loss += j == label || above <= 0 ? 0 : power == 1 ? above : above * above;
+        }
+        total += (float)(loss / (double)classes * (weight ? weight[label] : 1));
+    }
+    PyObject *result = tt_new_array(args->x, 0, NULL);
+    if (!result) return NULL;
+    *float_data(result) = (float)(mean ? total / (double)samples : total);
+    return PyArray_Return(ARRAY(result));
+}
+
+FAMILY(softmax, ENTRY(softmax), ENTRY(log_softmax), ENTRY(softmax_grad), ENTRY(log_softmax_grad), ENTRY(cross_entropy),
+       ENTRY(multi_margin_loss));

@@ -1,7 +1,8 @@
-// Twin of `few` in kernels/sort.py: the k first elements of each row in sorted order, by insertion in one pass.
+// Twins of `few` in kernels/sort.py (the k first elements of each row in sorted order, by insertion in one pass) and of
+// `search` there, and of `median_dim` in kernels/statistics.py.
 #include "helpers.h"
 
-enum { MAX_KEPT = 256, ELEMENTS_PER_PART = 1 << 15 };
+enum { MAX_KEPT = 256, ELEMENTS_PER_PART = 1 << 15, SEARCHES_PER_PART = 1 << 12, MAX_RANKED = 1 << 12 };
 
 typedef struct {
     const float *x;
@@ -82,4 +83,134 @@ KERNEL(few, x, k, largest) {
     return new_tuple(2, (PyObject *[]){values, indices});
 }
 
-FAMILY(sorting, ENTRY(few));
+// The median ------------------------------------------------------------------------------------
+
+// As `std::nth_element` of the GNU library does it: of equal numbers PyTorch's median has the index that this leaves in
+// the middle. NaN counts as the largest number.
+INLINE bool is_less(const float *x, int64_t stride, int64_t i, int64_t j) {
+    const float a = x[i * stride], b = x[j * stride];
+    return a < b || (a == a && b != b);
+}
+
+INLINE void swap(int64_t *i, int64_t *j) {
+    const int64_t other = *i;
+    *i = *j;
+    *j = other;
+}
+
+#define LESS(i, j) is_less(x, stride, i, j)
+
+// Sort so that the index of the element number `nth` is in its place. False where the numbers lie so that this would
+// take more than a few passes.
+static bool select_index(const float *x, int64_t stride, int64_t *index, int64_t count, int64_t nth) {
+    int64_t *first = index, *last = index + count, *const middle = index + nth;
+    int rounds = 2 * (63 - __builtin_clzll((uint64_t)count));
+    while (last - first > 3) {
+        if (!rounds--) return false;
+        int64_t *a = first + 1, *b = first + (last - first) / 2, *c = last - 1;
+        if (LESS(*a, *b)) swap(first, LESS(*b, *c) ? b : LESS(*a, *c) ? c : a);
+        else swap(first, LESS(*a, *c) ? a : LESS(*b, *c) ? c : b);
+        int64_t *left = first + 1, *right = last;
+        const int64_t pivot = *first;
+        for (;; swap(left++, right)) {
+            while (LESS(*left, pivot)) left++;
+            for (right--; LESS(pivot, *right);) right--;
+            if (left >= right) break;
+        }
+        if (left <= middle) first = left;
+        else last = left;
+    }
+    for (int64_t *i = first + 1; i < last; i++) {
+        for (int64_t *j = i; j > first && LESS(*j, j[-1]); j--) swap(j, j - 1);
+    }
+    return true;
+}
+#undef LESS
+
+KERNEL(median_dim, x, dim, keepdim, skip_nan) {
+    if (!is_float_array(args->x, false)) return FALLBACK;
+    PyArrayObject *x = ARRAY(args->x);
+    const int dims = PyArray_NDIM(x), dim = read_dim(args->dim, dims);
+    // (NumPy sorts indices by vectors, which is faster where there are many.)
+    if (dims < 1 || dim < 0 || !PyArray_SIZE(x) || PyArray_SIZE(x) > MAX_RANKED) return FALLBACK;
+    npy_intp shape[NPY_MAXDIMS];
+    memcpy(shape, PyArray_DIMS(x), sizeof(npy_intp) * (size_t)dims);
+    const int64_t length = shape[dim];
+    int64_t before = 1, after = 1;
+    for (int d = 0; d < dim; d++) before *= shape[d];
+    for (int d = dim + 1; d < dims; d++) after *= shape[d];
+    const bool kept = PyObject_IsTrue(args->keepdim) == 1, skip_nan = PyObject_IsTrue(args->skip_nan) == 1;
+    shape[dim] = 1;
+    if (!kept) memmove(shape + dim, shape + dim + 1, sizeof(npy_intp) * (size_t)(dims - dim - 1));
+    PyObject *values = PyArray_SimpleNew(dims - !kept, shape, NPY_FLOAT);
+    PyObject *indices = PyArray_SimpleNew(dims - !kept, shape, NPY_INT64);
+    int64_t *scratch = malloc(sizeof(int64_t) * (size_t)length);
+    bool found = values && indices && scratch;
+    for (int64_t row = 0; found && row < before * after; row++) {
+        const float *from = float_data(args->x) + row / after * length * after + row % after;
+        int64_t numbers = 0, nan = -1, at;
+        for (int64_t i = 0; i < length; i++) {
+            const float value = from[i * after];
+            scratch[i] = i;
+            numbers += value == value;
+            if (value != value && nan < 0) nan = i;
+        }
+        if (nan >= 0 && !skip_nan) {
+            at = nan;
+        } else {
+            const int64_t middle = imax((skip_nan ? numbers : length) - 1, 0) / 2;
+            found = select_index(from, after, scratch, length, middle);
+            at = scratch[middle];
+        }
+        float_data(values)[row] = from[at * after];
+        ((int64_t *)PyArray_DATA(ARRAY(indices)))[row] = at;
+    }
+    free(scratch);
+    if (found || !values || !indices || !scratch) return new_tuple(2, (PyObject *[]){values, indices});
+    Py_DECREF(values);
+    Py_DECREF(indices);
+    return FALLBACK;
+}
+
+// Places in sorted rows -------------------------------------------------------------------------
+
+typedef struct {
+    const float *sequence, *values;
+    int64_t *out;
+    int64_t length, row, size;  // of a row of the sequence, of one of the values, and of all values
+    bool right;
+} Search;
+
+static void search_part(void *context, Py_ssize_t part, int worker) {
+    (void)worker;
+    const Search *s = context;
+    const int64_t last = imin((part + 1) * SEARCHES_PER_PART, s->size);
+    for (int64_t i = part * SEARCHES_PER_PART; i < last; i++) {
+        const float *from = s->sequence + i / s->row * s->length, value = s->values[i];
+        int64_t begin = 0, end = s->length;
+        while (begin < end) {  // (NaN is greater than all numbers as a value, and less in the sequence)
+            const int64_t middle = (begin + end) / 2;
+            if (s->right ? !(from[middle] > value) : !(from[middle] >= value)) begin = middle + 1;
+            else end = middle;
+        }
+        s->out[i] = begin;
+    }
+}
+
+KERNEL(search, sorted_sequence, values, right) {
+    if (!is_float_array(args->sorted_sequence, false) || !is_float_array(args->values, false)) return FALLBACK;
+    PyArrayObject *sequence = ARRAY(args->sorted_sequence), *values = ARRAY(args->values);
+    const int dims = PyArray_NDIM(sequence);
+    if (dims < 1 || (dims > 1 && dims != PyArray_NDIM(values))) return FALLBACK;
+    Search s = {.sequence = PyArray_DATA(sequence), .values = PyArray_DATA(values), .size = PyArray_SIZE(values)};
+    s.length = PyArray_DIM(sequence, dims - 1);
+    s.row = dims > 1 ? PyArray_DIM(values, dims - 1) : imax(s.size, 1);
+    s.right = PyObject_IsTrue(args->right) == 1;
+    PyObject *result = PyArray_SimpleNew(PyArray_NDIM(values), PyArray_DIMS(values), NPY_INT64);
+    if (!result) return NULL;
+    s.out = PyArray_DATA(ARRAY(result));
+    tt_parallel_for(search_part, &s, ceil_div(s.size, SEARCHES_PER_PART), 8 * s.size, tt_threads());
+    return result;
+}
+
+FAMILY(sorting, ENTRY(few), ENTRY(median_dim), ENTRY(search));

@@ -1,6 +1,6 @@
-// Twins of functions of kernels/gamma.py and kernels/special.py: log gamma, its derivative, and the inverse of erf. They
-// are computed in double precision and rounded once, as those of elementary.h. The rational functions have errors of at
-// most 2^-31. What is not positive, where zeros lie between poles, is computed one by one.
+// Twins of functions of kernels/gamma.py and kernels/special.py: log gamma, its derivative, and the inverse of erf.
+// They are computed in double precision and rounded once, as those of elementary.h, by rational functions with errors of
+// at most 2^-31. What is not positive, where zeros lie between poles, is computed one by one.
 #include "elementary.h"
 
 // log|gamma(x)| for x > -1/2. Between 1/2 and 10 it is (x - 1) (x - 2) times a rational function, before that

@@ -618,7 +618,10 @@ def _avg_pool_x(g: Any, x_shape: tuple[int, ...], windows: Any, divisor: Any) ->
 _averages = {n: op_named(pool.avg_pool, f"AvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
 _adaptive_averages = {n: op_named(pool.avg_pool, f"AdaptiveAvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
 _spread = op_of(
-    pool.spread, batch="folded", g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward"
+    pool.spread_averages,
+    batch="folded",
+    g=lambda g, windows, divisor: _averages[2](g, windows, divisor),
+    name="AvgPoolBackward",
 )
 _uneven_averages = {n: resampling(f"AdaptiveAvgPool{n}D", OWN) for n in (2, 3)}
 
