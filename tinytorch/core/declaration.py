@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, refused
-from tinytorch.core.graph import FREES_BY_RECURSION, Edge, add_tail, leaf_edge, numbers
+from tinytorch.core.graph import Edge, enter, leaf_edge
 from tinytorch.core.names import module_of
 from tinytorch.core.node import (
     INFERENCE_NOT_SAVED,
@@ -335,19 +335,12 @@ class Op:
             node = self.node_class()
         else:
             node = overload[1]()
-        node.edges = tuple(edges)
+        enter(node, tuple(edges), outs[0].shape, outs[0].dtype)
         node.plan = plan.conjugated() if self.complex == HOLOMORPHIC and outs[0].dtype.kind == "c" else plan
-        node.hooks = None
-        node.number = next(numbers)
-        if FREES_BY_RECURSION:
-            add_tail(node)
         if not self.outputs:
             node.outputs = len(outs)
-        if node.outputs == 1:
-            node.shape, node.dtype = outs[0].shape, outs[0].dtype
-        else:
-            node.shape = tuple([out.shape for out in outs])
-            node.dtype = tuple([out.dtype for out in outs])
+        if node.outputs != 1:
+            node.take_outputs(outs)
         try:
             node.saved = plan.keep(*values, outs if self.outputs != 1 else outs[0], cell, residuals)
         except TypeError:
@@ -364,13 +357,13 @@ class Op:
         bits = -1 if key is None else key
         count = range(len(self.inputs))
         plan = self._plan(tuple([bool(bits >> k & 1) for k in count]), tuple([bool(bits >> k & 256) for k in count]))
-        plan.compile(len(self.arguments), self.outputs != 1)
         self.plans[key] = plan
         return plan
 
     def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
         """Return the plan for the inputs in `needs`, which need gradients (`given`: which inputs are tensors)."""
         plan = Plan(self.joint is not None, self.many is not None, self.outputs == 0)
+        plan.call = len(self.arguments), self.outputs != 1
         is_tensor = dict(zip(self.inputs, given, strict=True))
         if self.joint is not None:
             sources = [self._source(name, is_tensor) for name in self.wants["joint"]]
