@@ -11,7 +11,7 @@ import tinytorch
 from tests.faces import face
 from tests.faces.calls import converted, function, strided, tensors_in
 from tests.samples import Sample
-from tinytorch.core import call
+from tinytorch.core import unusual
 from tinytorch.kernels.meta import NoData
 
 
@@ -134,7 +134,7 @@ def of_rules(x: Any) -> Any:
 @face()
 def so_it_is_by_the_rules_for_large_arrays(sample: Sample) -> None:
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(call, "SMALL", -1)
+        changed.setattr(unusual, "SMALL", -1)
         try:
             compared(sample, None, of_rules)
         except NoData:

@@ -21,7 +21,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.node import SavedTensor
-from tinytorch.core.graph import FREED, FREES_BY_RECURSION, Edge, Hook, Node, add_tail, leaf_edge, numbers
+from tinytorch.core.graph import FREED, Edge, Hook, Node, enter, leaf_edge
 from tinytorch.core.inplace import written
 from tinytorch.core.mode import DispatchMode, Event, dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, attached, modified, packed, unpacked
@@ -515,19 +515,15 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         """Return the result of `forward`, with this node in the graph; modes that are on see what runs."""
         state = local.state
         modes = state.modes
-        node.number = next(numbers)
         node.places = tuple([k for k, arg in enumerate(args) if isinstance(arg, Tensor)])
         for k in node.places:
             refresh(args[k])
         node.needs_input_grad = tuple([isinstance(arg, Tensor) and arg._requires_grad for arg in args])
         recording = state.grad
         recorded = recording and True in node.needs_input_grad
-        node.edges = ()
-        if recorded:
-            tensors = [args[k] for k in node.places]
-            node.edges = tuple([(arg._edge or leaf_edge(arg)) if arg._requires_grad else None for arg in tensors])
-            if FREES_BY_RECURSION:
-                add_tail(node)
+        tensors = [args[k] for k in node.places] if recorded else []
+        edges = [(arg._edge or leaf_edge(arg)) if arg._requires_grad else None for arg in tensors]
+        enter(node, tuple(edges), (), None)  # (its outputs are not known yet)
         ctx = node.shown()
         separate = cls.setup_context is not Function.setup_context
         state.grad = False
@@ -762,8 +758,8 @@ def _with_error_node(results: tuple[Tensor | None, ...], sources: Sequence[Edge 
             alias._edge, alias._requires_grad = (node, number), True
         edges.append(edge)
         aliases.append(alias)
+    enter(node, (*edges, *sources), (), None)
     node.take_outputs([None if result is None else result._array for result in results])
-    node.edges, node.number = (*edges, *sources), next(numbers)
     return tuple(aliases)
 
 
@@ -773,7 +769,7 @@ class Error(Node):
     __slots__ = ("outputs",)
 
     def __init__(self, outputs: int) -> None:
-        self.outputs, self.hooks, self.saved = outputs, None, ()
+        self.outputs, self.saved = outputs, ()
 
     def name(self) -> str:
         """Return PyTorch's name, with its namespace."""

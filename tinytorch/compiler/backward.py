@@ -15,7 +15,7 @@ from tinytorch.autograd.function import FunctionNode
 from tinytorch.compiler.program import Program, written
 from tinytorch.compiler.recorder import Call, Memory, NotRecorded, Recorder, Value, memories_written, results_in
 from tinytorch.core.engine import shape_and_kind, walk
-from tinytorch.core.graph import FREED, Edge, Node, Start, leaf_edge, numbers, running
+from tinytorch.core.graph import FREED, Edge, Node, Start, enter, leaf_edge, numbers, running
 from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
 from tinytorch.core.node import INPUT, KEPT, OUTPUT, RESIDUAL, OpNode, modified
@@ -197,9 +197,8 @@ class Backward:
     ) -> CompiledFunctionBackward:  # fmt: skip
         """Return the node of a call; `before` are copies of the inputs that it writes to, `marks` of `sources`."""
         node = CompiledFunctionBackward()
-        node.edges = tuple([tensors[k]._edge or leaf_edge(tensors[k]) for k in self._ends])
-        node.hooks, node.number = None, next(numbers)
-        node.shape, node.dtype = self._shapes[0], self._dtypes[0]
+        edges = tuple([tensors[k]._edge or leaf_edge(tensors[k]) for k in self._ends])
+        enter(node, edges, self._shapes[0], self._dtypes[0])
         if len(self._shapes) > 1:
             node.outputs, node.shape, node.dtype = len(self._shapes), tuple(self._shapes), tuple(self._dtypes)
         node.saved, node.made, node.watched = saved, self, {}
@@ -404,9 +403,8 @@ class Spent(Node):
         return object.__new__(_spent(name))
 
     def __init__(self, name: str, shape: Any, kind: Any) -> None:
-        self.edges = self.saved = ()
-        self.hooks, self.number = None, next(numbers)
-        self.shape, self.dtype = shape, kind
+        enter(self, (), shape, kind)
+        self.saved = ()
 
     def backward(self, g: Any, create_graph: bool, needed: Any) -> Any:
         """Raise PyTorch's error: the saved tensors are freed."""
@@ -424,9 +422,7 @@ class Arrival(Node):
     __slots__ = ()
 
     def __init__(self, edge: Edge) -> None:
-        self.shape, self.dtype = shape_and_kind(edge)
-        self.edges = self.saved = ()
-        self.hooks, self.number = None, -next(numbers)
+        enter(self, (), *shape_and_kind(edge), end=True)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, refused
-from tinytorch.core.graph import FREES_BY_RECURSION, Edge, add_tail, leaf_edge, numbers
+from tinytorch.core.graph import Edge, enter, leaf_edge
 from tinytorch.core.names import module_of
 from tinytorch.core.node import (
     INFERENCE_NOT_SAVED,
@@ -28,6 +28,8 @@ from tinytorch.core.node import (
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import refresh
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
+from tinytorch.kernels.programs import as_array
 
 MISSING: Any = object()
 #: The dtypes with which every kernel computes.
@@ -344,19 +346,12 @@ class Op:
             node = self.node_class()
         else:
             node = overload[1]()
-        node.edges = tuple(edges)
+        enter(node, tuple(edges), outs[0].shape, outs[0].dtype)
         node.plan = plan.conjugated() if self.complex == HOLOMORPHIC and outs[0].dtype.kind == "c" else plan
-        node.hooks = None
-        node.number = next(numbers)
-        if FREES_BY_RECURSION:
-            add_tail(node)
         if not self.outputs:
             node.outputs = len(outs)
-        if node.outputs == 1:
-            node.shape, node.dtype = outs[0].shape, outs[0].dtype
-        else:
-            node.shape = tuple([out.shape for out in outs])
-            node.dtype = tuple([out.dtype for out in outs])
+        if node.outputs != 1:
+            node.take_outputs(outs)
         try:
             node.saved = plan.keep(*values, outs if self.outputs != 1 else outs[0], cell, residuals)
         except TypeError:
@@ -373,13 +368,13 @@ class Op:
         bits = -1 if key is None else key
         count = range(len(self.inputs))
         plan = self._plan(tuple([bool(bits >> k & 1) for k in count]), tuple([bool(bits >> k & 256) for k in count]))
-        plan.compile(len(self.arguments), self.outputs != 1)
         self.plans[key] = plan
         return plan
 
     def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
         """Return the plan for the inputs in `needs`, which need gradients (`given`: which inputs are tensors)."""
         plan = Plan(self.joint is not None, self.many is not None, self.outputs == 0)
+        plan.call = len(self.arguments), self.outputs != 1
         is_tensor = dict(zip(self.inputs, given, strict=True))
         if self.joint is not None:
             sources = [self._source(name, is_tensor) for name in self.wants["joint"]]
@@ -424,6 +419,21 @@ class Op:
         if name.startswith("out") and name[3:].isdecimal():
             return (OUTPUT, int(name[3:]))
         raise TypeError(f"op {self.name}: the formula's parameter '{name}' is no argument, output or residual")
+
+
+def record_several(
+    op: Op, key: Any, edges: Any, values: tuple[Any, ...], outs: list[Tensor], arrays: tuple[Any, ...], residuals: Any
+) -> None:
+    """Give `outs`, the tensors of `arrays`, their node; the other arguments are those of `Op.node`."""
+    node: Any = None
+    for position, out in enumerate(outs):
+        if arrays[position].dtype.kind in DIFFERENTIABLE and position not in op.nondiff:
+            if node is None:
+                cells = tuple([None if each is None else each._cell for each in outs])
+                cell = cells if op.outputs != 1 else cells[0]
+                node = op.node(key, edges, values, arrays, cell, tuple(map(as_array, residuals)))
+            out._edge, out._requires_grad = (node, position), True
+            op.last = position
 
 
 #: NumPy's names of dimensions.

@@ -334,6 +334,29 @@ class Node(metaclass=_NodeMeta):
         return gs if any(g is not None for g in gs) else None
 
 
+def enter(node: Any, edges: tuple[Edge | None, ...], shape: Any, dtype: Any, end: bool = False) -> None:
+    """Set what every new node has; it is the last one so far.
+
+    The calls of ops contain these statements (`core/call.py`), since to call them would take as long as they do.
+
+    Args:
+        node: the node.
+        edges: those of its inputs.
+        shape, dtype: those of its output, or tuples of them.
+        end: whether the node is an end of the graph, which saves nothing. A walk visits these last, with the sum of
+            their gradients: their numbers are less than those of all other nodes.
+    """
+    node.edges = edges
+    node.hooks = None
+    node.number = -next(numbers) if end else next(numbers)
+    node.shape = shape
+    node.dtype = dtype
+    if end:
+        node.saved = ()
+    elif FREES_BY_RECURSION:
+        add_tail(node)
+
+
 # How long graphs are freed --------------------------------------------------------------------------
 
 
@@ -383,7 +406,8 @@ class Start(Node):
     __slots__ = ()
 
     def __init__(self, edges: tuple[Edge, ...], gradients: Any) -> None:
-        self.edges, self.saved, self.hooks, self.number = edges, gradients, None, next(numbers)
+        enter(self, edges, (), None)
+        self.saved = gradients
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the roots."""
@@ -504,12 +528,8 @@ def _accumulator(leaf: Tensor) -> AccumulateGrad:
     """Return a new `AccumulateGrad` for a leaf."""
     node = AccumulateGrad()
     array = leaf._array
-    node.variable, node.shape, node.dtype = leaf, array.shape, array.dtype
-    node.edges = node.saved = ()
-    node.hooks = None
-    node.number = -next(
-        numbers
-    )  # less than all other nodes' numbers: a walk visits leaves last, with the sum of their gradients
+    node.variable = leaf
+    enter(node, (), array.shape, array.dtype, end=True)
     if leaf._hooks is not None:
         node._own_hooks()
     leaf._accumulator = _weak_reference(node)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.declaration import NUMBERS, Op
-from tinytorch.core.graph import FREED, FREES_BY_RECURSION, Edge, Node, add_tail, numbers
+from tinytorch.core.graph import FREED, Edge, Node, enter
 from tinytorch.core.mode import Event, local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -114,8 +114,10 @@ def check_overlap(target: Any, read: Any, same: bool = True) -> None:
         )
 
 
-def fits(operand: Any, target: Any) -> bool:
-    """Return whether a ufunc of `target` and `operand` can write directly into `target`."""
+def fits(kernel: Any, first: Any, operand: Any, target: Any) -> bool:
+    """Return whether a kernel of `first` and `operand` can write directly into `target`, its first operand."""
+    if first is not target or not isinstance(kernel, np.ufunc):
+        return False
     if not isinstance(operand, np.ndarray):
         return target.dtype.kind in DIFFERENTIABLE and target.dtype.itemsize > 2
     shape, other = target.shape, operand.shape
@@ -200,13 +202,8 @@ class CopySlices(Node):
         self.position = edges.index(x._edge) if x._edge in edges else None
         if self.position is not None:
             edges[self.position] = base._edge
-        self.edges, self.inner, self.hooks = tuple(edges), inner, None
-        self._shown = inner._inputs()
-        self.saved = where
-        self.number = next(numbers)
-        if FREES_BY_RECURSION:
-            add_tail(self)
-        self.shape, self.dtype = base._array.shape, base._array.dtype
+        enter(self, tuple(edges), base._array.shape, base._array.dtype)
+        self.inner, self.saved, self._shown = inner, where, inner._inputs()
 
     def name(self) -> str:
         """Return PyTorch's name, which includes a C++ namespace."""

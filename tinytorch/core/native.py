@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tinytorch.core.declaration import MISSING
+from tinytorch.core.declaration import MISSING, record_several
 from tinytorch.core.graph import DEEPEST, FREES_BY_RECURSION, AccumulateGrad, add_tail, leaf_edge, numbers
 from tinytorch.core.graph import in_use as hooks_in_use
 from tinytorch.core.mode import State, function_modes, local, runs
@@ -21,8 +21,6 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.view import View, refresh
 from tinytorch.kernels import dtypes, native, silence
-from tinytorch.kernels.dtypes import DIFFERENTIABLE
-from tinytorch.kernels.programs import as_array
 
 if TYPE_CHECKING:
     from tinytorch.core.declaration import Op
@@ -41,21 +39,6 @@ def _node_of(op: Op, key: int | None, edges: Any, values: Any, array: Any, cell:
     return op.node(key, edges, values, (array,), cell)
 
 
-def _record_several(
-    op: Op, key: Any, edges: Any, values: tuple[Any, ...], outs: list[Tensor], arrays: tuple[Any, ...], residuals: Any
-) -> None:
-    """Give the outputs of an op with several outputs, or with residuals, their node; see `Op.node`."""
-    node: Any = None
-    for position, out in enumerate(outs):
-        if arrays[position].dtype.kind in DIFFERENTIABLE and position not in op.nondiff:
-            if node is None:
-                cells = tuple([None if each is None else each._cell for each in outs])
-                cell = cells if op.outputs != 1 else cells[0]
-                node = op.node(key, edges, values, arrays, cell, tuple(map(as_array, residuals)))
-            out._edge, out._requires_grad = (node, position), True
-            op.last = position
-
-
 def _configured() -> Any:
     """Return the native library after telling it of this package's classes; None where it has no calls."""
     if native.calls is None:
@@ -69,7 +52,7 @@ def _configured() -> Any:
         Tensor, None, Size, dtypes.dtype, View, OpNode, AccumulateGrad, weakref.ref,
         local, runs, function_modes, numbers, hooks_in_use, np.add, DEEPEST,
         (dtypes.float32, dtypes.float64, dtypes.int64),
-        refresh, leaf_edge, _plan_of, _node_of, _record_several, add_tail if FREES_BY_RECURSION else None, MethodType,
+        refresh, leaf_edge, _plan_of, _node_of, record_several, add_tail if FREES_BY_RECURSION else None, MethodType,
         supplied("arranged"), silence.add_into,
     )  # fmt: skip
     return native.calls if native.calls.configure(instances, objects, vars(Tensor)["__slots__"][2:]) else None

@@ -15,6 +15,7 @@ from typing import Any
 from tinytorch.core.complex import conjugated
 from tinytorch.core.graph import FREED, Edge, Node
 from tinytorch.core.mode import recording
+from tinytorch.core.specialise import Specialiser
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
@@ -24,20 +25,7 @@ Formula = Callable[..., Any]
 
 # The kinds of saved values: how a value is saved and unpacked.
 INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED, KEPT = range(8)
-
 TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
-
-# The expression of a saved value, by the kind of its source. It raises a TypeError for a tensor without a version
-# counter (an inference tensor).
-_SAVED = {
-    INPUT: "(a{i}, a{i}._cell[0])",
-    OUTPUT: "({out}, {cell}, {cell}[0])",
-    PLAIN: "a{i}",
-    RESIDUAL: "(residuals[{i}], None, 0)",
-    SHAPE: "a{i}._array.shape",
-    KEPT: "(a{i}._array, a{i}._cell, a{i}._cell[0])",
-    PROPERTY: "PLAN.sources[{k}][1](({arguments}))",
-}
 
 INFERENCE_NOT_SAVED = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
@@ -53,13 +41,17 @@ class Plan:
         sources: per saved value (kind, position): which input, argument, output or residual it is.
         rules: (input's position, formula, indices into the saved values of its arguments after `g`).
         holds_tensors: whether any saved value is a tensor (otherwise a second backward does no harm).
-        keep: the function that returns the saved values of a call, see `compile`.
+        call: the number of the op's arguments; whether it has several outputs.
+        keep: `keep(*arguments, out, cell, residuals)` returns the saved values of a call. `out` is its array, `cell`
+            the version counter; of several outputs, tuples of them.
     """
 
     __slots__ = (
-        "any_number", "conjugate", "holds_tensors", "index", "joint", "keep", "many", "packed", "rules", "sources",
+        "any_number", "call", "conjugate", "holds_tensors", "index", "joint", "keep", "many", "packed", "rules",
+        "sources",
     )  # fmt: skip
 
+    call: tuple[int, bool]
     keep: Callable[..., list[Any]]
 
     def __init__(self, joint: bool, many: bool, any_number: bool) -> None:
@@ -73,31 +65,22 @@ class Plan:
         self.packed: Plan | None = None  # the plan of the same values, packed by hooks
         self.conjugate: Plan | None = None  # the plan of the same values for complex gradients
 
-    def compile(self, count: int, several: bool) -> None:
-        """Generate `keep(*arguments, out, cell, residuals)`, which returns the saved values.
+    @property
+    def saved(self) -> tuple[bool, tuple[tuple[int, Any], ...]]:
+        """What the code that collects the saved values depends on: the sources, and whether there are several outputs.
 
-        Args:
-            count: the number of the op's arguments.
-            several: `out` is a tuple of arrays rather than an array, and `cell` one of version counters.
+        Functions among the sources are called by their numbers.
         """
-        arguments = "".join([f"a{i}, " for i in range(count)])
-        names = ("out[{}]", "cell[{}]") if several else ("out", "cell")
-        text = f"lambda {arguments}out, cell, residuals: {self.text(count, *names)}"
-        self.keep = eval(text, {"PLAN": self})
+        return self.call[1], tuple([(kind, None if kind == PROPERTY else i) for kind, i in self.sources])
 
-    def text(self, count: int, out: str, cell: str) -> str:
-        """Return the list of the saved values as text, since a loop over the sources would be slower.
-
-        Args:
-            count: the number of the op's arguments, `a0`, `a1`, ...
-            out, cell: how the output with a number and its version counter are written.
-        """
-        arguments = "".join([f"a{i}, " for i in range(count)])
-        saved = []
-        for k, (kind, i) in enumerate(self.sources):
-            output = {"out": out.format(i), "cell": cell.format(i)}
-            saved.append(_SAVED[kind].format(i=i, k=k, arguments=arguments, **output))
-        return f"[{', '.join(saved)}]"
+    def __getattr__(self, name: str) -> Any:
+        """Make `keep` when it is first asked for."""
+        if name != "keep":
+            raise AttributeError(name)
+        saved, count = self.saved, self.call[0]
+        names = [*[f"values{k}" for k in range(count)], "out", "cell", "residuals"]
+        self.keep = _KEEP.made(saved, names, len(names), False, values=count)(saved, self)
+        return self.keep
 
     def of_packed(self) -> Plan:
         """Return the plan of the same values with all tensors among them packed by hooks."""
@@ -128,6 +111,43 @@ class Plan:
             self.sources.append(source)
             self.holds_tensors |= source[0] in TENSORS
         return self.index[source]
+
+
+def saved_values(plan: Any, saved: Any, values: Any, out: Any, cell: Any, residuals: Any) -> list[Any]:
+    """Return the saved values of a call. It raises a TypeError for a tensor without a version counter.
+
+    The calls of ops contain it for their own sources (`core/call.py`), since a loop over these would be slower.
+
+    Args:
+        plan: the plan.
+        saved: what `Plan.saved` returns for it.
+        values: the arguments of the call.
+        out: the array of the output, or a tuple of them; `cell` is its version counter.
+        residuals: the arrays that the kernel returned for the formulas.
+    """
+    return [
+        (values[i], values[i]._cell[0]) if kind == INPUT
+        else (out[i], cell[i], cell[i][0]) if kind == OUTPUT and saved[0]
+        else (out, cell, cell[0]) if kind == OUTPUT
+        else values[i] if kind == PLAIN
+        else (residuals[i], None, 0) if kind == RESIDUAL
+        else values[i]._array.shape if kind == SHAPE
+        else plan.sources[k][1](values) if kind == PROPERTY
+        else (values[i]._array, values[i]._cell, values[i]._cell[0])
+        for k, (kind, i) in enumerate(saved[1])
+    ]  # fmt: skip
+
+
+def _keep(saved: Any, plan: Plan) -> Any:
+    """Return the function that collects the saved values of a plan."""
+
+    def keep(values: Any, out: Any, cell: Any, residuals: Any) -> Any:
+        return saved_values(plan, saved, values, out, cell, residuals)
+
+    return keep
+
+
+_KEEP = Specialiser(_keep, "values", saved_values)
 
 
 class OpNode(Node):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
 
 if TYPE_CHECKING:
+    from tinytorch.core.mode import State
     from tinytorch.core.view import View
 
 __all__ = ["Size", "Tensor", "is_tensor"]
@@ -77,33 +77,6 @@ def _length(k: int, length: Any) -> int:
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {k} is '{type(length).__name__}')") from None
 
 
-#: The slots of Tensor, each with the expression of its value in a new tensor: a leaf on new memory that does not
-#: require grad. `array` and `state` (of this thread) are in scope. `Tensor` documents the slots.
-_SLOTS = {
-    "_array": "array",
-    "_cell": "None if state.inference else [0, runs.begun]",
-    "_requires_grad": "False",
-    "_edge": "None",
-    "_grad": "None",
-    "_view": "None",
-    "_hooks": "None",
-    "_accumulator": "None",
-}
-
-
-def new_tensor_text(name: str, cls: str = "Tensor", **instead: str) -> str:
-    """Return the statements that create the tensor `name` from `array`.
-
-    Every function that creates tensors contains them, since a function call would take as long as they do.
-    `instead` overrides the values of slots.
-    """
-    by_value: dict[str, list[str]] = {}
-    for slot, value in (_SLOTS | instead).items():
-        by_value.setdefault(value, []).append(f"{name}.{slot}")
-    assignments = [" = ".join([*slots, value]) for value, slots in by_value.items()]
-    return "\n".join([f"{name} = new({cls})", *assignments])
-
-
 class Tensor:
     """A multi-dimensional array of one dtype that can take part in automatic differentiation.
 
@@ -130,7 +103,10 @@ class Tensor:
     # _accumulator  weak reference to the leaf's AccumulateGrad, or None
     # Another name of `_array`, which lazy conjugates and negatives answer differently (`ops/bits.py`):
     # _memory       the memory, for what tells of addresses and strides and reads no elements
-    __slots__ = ("__dict__", "__weakref__", *_SLOTS)
+    __slots__ = (
+        "__dict__", "__weakref__", "_accumulator", "_array", "_cell", "_edge", "_grad", "_hooks", "_requires_grad",
+        "_view",
+    )  # fmt: skip
 
     _array: Any
     _memory: Any
@@ -195,18 +171,27 @@ plain.add(Tensor)
 Tensor._memory = vars(Tensor)["_array"]
 
 
-def _makes_tensors(function: Any) -> Any:
-    """Give a function of `array` and `cls` its body: the statements of `new_tensor_text`."""
-    scope: dict[str, Any] = {"new": object.__new__, "local": local, "runs": runs, "Tensor": Tensor}
-    scope["__name__"] = __name__
-    body = ["state = local.state", *new_tensor_text("out", "cls").split("\n"), "return out"]
-    exec("\n    ".join([f"def {function.__name__}(array, cls=Tensor):", *body]), scope)
-    return functools.wraps(function)(scope[function.__name__])
+def wrap(array: Any, cls: type[Tensor] = Tensor, shares: bool = False, state: State | None = None) -> Any:
+    """Return `array` as a tensor on the same memory, a leaf that does not require grad: all slots are set here.
+
+    The calls of ops contain these statements (`core/call.py`), since to call them would take as long as they do.
+
+    Args:
+        array, cls: the array, and the class of the tensor.
+        shares: whether the caller sets the version counter: that of the memory's other tensors.
+        state: the thread's state, if the caller has it.
+    """
+    if state is None:
+        state = local.state
+    out = _new(cls)
+    out._array = array
+    out._cell = None if shares or state.inference else [0, runs.begun]
+    out._requires_grad = False
+    out._edge = out._grad = out._view = out._hooks = out._accumulator = None
+    return out
 
 
-@_makes_tensors
-def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:
-    """Return `array` as a tensor on the same memory, a leaf that does not require grad."""
+_new: Any = object.__new__
 
 
 def received(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from tinytorch.core.graph import Node, numbers
+from tinytorch.core.graph import Node, enter
 from tinytorch.core.mode import Event, local, recording
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import places
@@ -146,10 +146,7 @@ class Nowhere(Node):
     __slots__ = ("_name",)
 
     def __init__(self, array: Any, name: str = "Nowhere") -> None:
-        self.edges = self.saved = ()
-        self.hooks = None
-        self.number = -next(numbers)
-        self.shape, self.dtype = array.shape, array.dtype
+        enter(self, (), array.shape, array.dtype, end=True)
         self._name = name
 
     def name(self) -> str:

@@ -20,7 +20,7 @@ from tinytorch.autograd.batches import forward_jacobian, reverse_jacobian, tange
 from tinytorch.autograd.forward_ad import Level, _DualLevel
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core import mode
-from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
+from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, enter, leaf_edge, numbers
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
@@ -57,8 +57,8 @@ class _Input(Node):
     __slots__ = ("phase",)
 
     def __init__(self, phase: mode.Run, array: Any, edge: Edge | None) -> None:
-        self.phase, self.shape, self.dtype = phase, array.shape, array.dtype
-        self.edges, self.hooks, self.number = (edge,), Hooks(), next(numbers)
+        enter(self, (edge,), array.shape, array.dtype)
+        self.phase, self.hooks = phase, Hooks()
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradient unchanged."""

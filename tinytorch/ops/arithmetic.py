@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.call import refuse_booleans
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import short, tell_of_reading
 from tinytorch.core.op import op
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
+from tinytorch.core.unusual import refuse_booleans
 from tinytorch.core.warning import warn
 from tinytorch.kernels import arithmetic, dtypes, limits
 from tinytorch.kernels.checks import plain, refused

@@ -28,7 +28,7 @@ from tinytorch.core import mode
 from tinytorch.core.complex import HOLOMORPHIC, is_complex
 from tinytorch.core.declaration import Op
 from tinytorch.core.engine import _as_gradient_of_input
-from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers
+from tinytorch.core.graph import FREED, Edge, Node, enter, leaf_edge, numbers
 from tinytorch.core.mode import BatchLevel, Event, local, on, recording
 from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan, modified
 from tinytorch.core.supplied import supplied
@@ -799,9 +799,8 @@ class _Lift(Node):
     __slots__ = ("_levels",)
 
     def __init__(self, edge: Edge, array: Any, in_levels: list[Batch], out_levels: list[Batch]) -> None:
-        self.edges, self.hooks, self.saved, self.number = (edge,), None, (), next(numbers)
-        self.shape, self.dtype = array.shape, array.dtype
-        self._levels = (in_levels, out_levels)
+        enter(self, (edge,), array.shape, array.dtype)
+        self.saved, self._levels = (), (in_levels, out_levels)
 
     def name(self) -> str:
         """Return PyTorch's name of the node of an expanded tensor."""
@@ -836,8 +835,8 @@ class _Mixed(Node):
     __slots__ = ("_level", "_out_levels", "_values", "of", "outputs")
 
     def __init__(self, of: Op, values: tuple[Any, ...], edges: Any, outs: tuple[Any, ...], level: Batch) -> None:
-        self.of, self.edges, self.hooks, self.number = of, tuple(edges), None, next(numbers)
-        self._level, self._values = level, values
+        enter(self, tuple(edges), (), None)
+        self.of, self._level, self._values = of, level, values
         self.outputs = len(outs)
         arrays = [None if out is None else plain(out)._array for out in outs]
         self.take_outputs(arrays)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tinytorch.core import mode
 from tinytorch.core.complex import OWN
-from tinytorch.core.graph import numbers
+from tinytorch.core.graph import enter
 from tinytorch.core.mode import local, recording
 from tinytorch.core.node import OpNode
 from tinytorch.core.strided import copy_slices, restrided, strided
@@ -44,8 +44,8 @@ def _node_of_copies(node: Any, name: str | None) -> Any:
     """Return a node for copies of the outputs of a view op, with the edges and saved values of the op's node."""
     view_class: Any = type(node)
     copy: Any = _copy_class(view_class, name)()
-    copy.edges, copy.plan, copy.saved = node.edges, node.plan, node.saved
-    copy.shape, copy.dtype, copy.hooks, copy.number = node.shape, node.dtype, None, next(numbers)
+    enter(copy, node.edges, node.shape, node.dtype)
+    copy.plan, copy.saved = node.plan, node.saved
     if not node.op.outputs:
         copy.outputs = node.outputs
     return copy

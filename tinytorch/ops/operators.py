@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinytorch.core.call import refuse_booleans
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.notes import leave
 from tinytorch.core.op import in_place, operator_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.unusual import refuse_booleans
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import arithmetic, compare, index, masks, special, transcendental

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
-from tinytorch.core.call import refuse_booleans
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.unusual import refuse_booleans
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import broadcast, check_expands, check_floating
