@@ -323,6 +323,11 @@ def all_levels(xs: Sequence[Any]) -> list[Batch]:
     return sorted({level for x in xs for level in levels(x)}, key=lambda level: level.number, reverse=True)
 
 
+def is_batchedtensor(x: Any) -> bool:
+    """Return whether a tensor is a batched one, inside of `vmap`."""
+    return bool(levels(x))
+
+
 def plain(x: Any) -> Any:
     """Return the plain tensor under a batched one, with a dimension for each level, the outermost first."""
     if mode.is_lazy(x) and type(x._under) is Batched:
