@@ -235,7 +235,7 @@ class Caller:
 
 
 def _definition(
-    F: Facts, OP: Op, THIS: Caller, KERNEL: Any, DIRECT: Any, UFUNC: Any, OF_FLOATS: Any, ACCEPTED: Any,
+    F: Facts, OP: Any, THIS: Caller, KERNEL: Any, DIRECT: Any, UFUNC: Any, OF_FLOATS: Any, ACCEPTED: Any,
     FLOATING: bool, QUICK: bool, LAID: bool, NODE: Any, OVERLOAD: Any, PLANS: Any, PLAN: Any, RESULT: Any,
     HOLDS_FIRST: bool, WRITE: Any, REPEATS: Any, READS: Any, SETTLED: Any, ORDERED: Any, ARRANGED: Any,
 ) -> Any:  # fmt: skip
@@ -244,7 +244,7 @@ def _definition(
     def call(values: Any, args: Any, kwargs: Any) -> Any:
         """Return the result, given the arguments (of a write the first one), more by place, and others by name."""
         try:  # (which is free)
-            state = local.state
+            state: Any = local.state
 
             # Modes, and classes of operands that override Python's operator by `__torch_function__`.
             if F.form == OPERATOR:
@@ -371,7 +371,7 @@ def _definition(
                 state.witness.writes(OP, values, arrays, WRITE)
 
             # Compute; large arrays are shared among threads (the kernel for float32 does so itself).
-            if F.form == IN_PLACE and F.operands == 2 and recorded is None and fits(KERNEL, *arrays, target):
+            if F.form == IN_PLACE and F.operands == 2 and recorded is None and fits(target, KERNEL, *arrays):
                 if F.of_floats and kind is _F32:
                     state.quietly(OF_FLOATS, *arrays, out=target)
                 elif target.size < parallel.LARGE:
@@ -440,7 +440,7 @@ def _definition(
 
             # Wrap the result, or several of them: None (a gradient that is not needed) stays None.
             if F.several:
-                results, outs, made = array, [], []
+                results, outs, made = array, list[Any](), list[Any]()
                 for array in results[: -F.residuals] if F.residuals else results if F.outputs != 1 else (results,):
                     if type(array) is not np.ndarray:
                         array = unusual(OP, arrays, array, len(made))

@@ -114,7 +114,7 @@ def check_overlap(target: Any, read: Any, same: bool = True) -> None:
         )
 
 
-def fits(kernel: Any, first: Any, operand: Any, target: Any) -> bool:
+def fits(target: Any, kernel: Any, first: Any, operand: Any) -> bool:
     """Return whether a kernel of `first` and `operand` can write directly into `target`, its first operand."""
     if first is not target or not isinstance(kernel, np.ufunc):
         return False

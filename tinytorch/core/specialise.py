@@ -42,8 +42,8 @@ class Specialiser:
         scope: dict[str, Any] = {}
         for each in (*self.inlined, self.function):
             scope |= each.__globals__
-        constants = {name: each for name, each in scope.items() if name.isupper() and isinstance(each, (int, str))}
-        constants |= {each.__name__: each for each in (enumerate, len, range)}
+        constants: dict[str, Any] = {"enumerate": enumerate, "len": len, "range": range}
+        constants |= {name: each for name, each in scope.items() if name.isupper() and isinstance(each, (int, str))}
         tree = _inlined([_tree(self.function)], {each.__name__: each for each in self.inlined})[0]
         self._mark(tree, frozenset((tree.args.args[0].arg, *constants)))
         return tree, scope, constants
@@ -210,7 +210,7 @@ class Specialiser:
         named = list[Any]()
         for each in made.keywords:
             if each.arg is None and isinstance(each.value, ast.Dict):
-                pairs = zip(each.value.keys, each.value.values, strict=True)
+                pairs: Any = zip(each.value.keys, each.value.values, strict=True)
                 named += [_at(node, ast.keyword(key.value, value)) for key, value in pairs]
             else:
                 named.append(each)

@@ -14,7 +14,6 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
 
 if TYPE_CHECKING:
-    from tinytorch.core.mode import State
     from tinytorch.core.view import View
 
 __all__ = ["Size", "Tensor", "is_tensor"]
@@ -171,7 +170,7 @@ plain.add(Tensor)
 Tensor._memory = vars(Tensor)["_array"]
 
 
-def wrap(array: Any, cls: type[Tensor] = Tensor, shares: bool = False, state: State | None = None) -> Any:
+def wrap(array: Any, cls: type[Tensor] = Tensor, shares: bool = False, state: Any = None) -> Any:
     """Return `array` as a tensor on the same memory, a leaf that does not require grad: all slots are set here.
 
     The calls of ops contain these statements (`core/call.py`), since to call them would take as long as they do.

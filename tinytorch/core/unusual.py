@@ -101,7 +101,7 @@ def _cast(x: Any, numpy_dtype: Any) -> Any:
     return np.asarray(x).astype(numpy_dtype)  # a number: wraps as in C, as PyTorch's scalars do
 
 
-def unusual(made: Op, arrays: tuple[Any, ...], array: Any, k: int = 0) -> Any:
+def unusual(made: Op, arrays: Any, array: Any, k: int = 0) -> Any:
     """Return a result of a kernel that is not exactly an `ndarray`: a scalar of NumPy as an array.
 
     Of a small array without data the strides are those that the kernel gives an array of zeros, since rules of NumPy's
