@@ -74,11 +74,9 @@ def lowered(*ops: Any) -> Callable[[Any], Any]:
 
     def enter(rule: Any) -> Any:
         for op in ops:
-            known = facts.fact(op, "aten")
-            if known is None:
-                facts.extend(op, aten=[rule])
-            else:
-                known.append(rule)
+            rules: list[Any] = facts.fact(op, "aten") or []
+            facts.extend(op, aten=rules)
+            rules.append(rule)
         return rule
 
     return enter
