@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Write the tables in `tinytorch/__init__.py`, which map public names and members of Tensor to modules, and stubs.
+"""Write the tables of homes, `tinytorch/__init__.py` of public names and `_members.py` of members of Tensor; and stubs.
 
 The stubs are `tinytorch/__init__.pyi`, and `tinytorch/ops/faces/*.pyi` for modules that look functions up at run time.
 
@@ -30,6 +30,7 @@ import tinytorch
 from tinytorch import compat
 from tinytorch.compat.alias import imported, in_files
 from tinytorch.compat.names import elsewhere, names_of, packages, read
+from tinytorch.core import members as core_members
 from tinytorch.ops import register
 
 PACKAGE = Path(tinytorch.__file__).parent
@@ -117,22 +118,22 @@ def homes() -> dict[int, str]:
 
 
 def members() -> dict[str, list[str]]:
-    """Import everything, and return the members of Tensor by the modules that bind them."""
+    """Import everything, and return the members of Tensor by the modules that declare them."""
     found: dict[str, set[str]] = {}
-    bind = register._bind
+    declare = core_members.declare_members
 
-    def noticed(name: str, function: Any) -> None:
-        bind(name, function)
+    def noticed(names: dict[str, Any], listed: bool = True) -> None:
+        declare(names, listed)
         frame = sys._getframe(1)
         while frame.f_code.co_name != "<module>":
             frame = frame.f_back
-        found.setdefault(frame.f_globals["__name__"].removeprefix("tinytorch."), set()).add(name)
+        found.setdefault(frame.f_globals["__name__"].removeprefix("tinytorch."), set()).update(names)
 
-    register._bind = noticed
+    core_members.declare_members = register.declare_members = noticed
     for package in ("autograd", "ops", "inspect"):
         modules(package)
-    register._bind = bind
-    return {path: sorted(found[path]) for path in sorted(found)}
+    core_members.declare_members = register.declare_members = declare
+    return {path: sorted(found[path]) for path in sorted(found) if found[path]}
 
 
 def table() -> dict[str, list[str]]:
@@ -174,6 +175,12 @@ def written_names(table: str, names: list[str]) -> str:
     """Return a string of names as source text."""
     body = textwrap.fill(" ".join(names), 116, initial_indent=" " * 4, subsequent_indent=" " * 4)
     return f'{table} = """\n{body}\n"""\n'
+
+
+def with_tables(source: str, tables: str) -> str:
+    """Return the text of a module with other tables."""
+    start, end = source.index(BEGIN) + len(BEGIN), source.index(END)
+    return source[:start] + tables + source[end:]
 
 
 def stub(names: dict[str, list[str]], submodules: list[str]) -> str:
@@ -276,10 +283,10 @@ if __name__ == "__main__":
     bound = members()  # first, since it observes only modules that are not imported yet
     names, below = table(), submodules()
     path = PACKAGE / "__init__.py"
-    source = path.read_text("utf-8")
-    start, end = source.index(BEGIN) + len(BEGIN), source.index(END)
-    tables = written("_NAMES", names) + written_names("_SUBMODULES", below) + written("_MEMBERS", bound)
-    texts = {path: source[:start] + tables + source[end:], path.with_suffix(".pyi"): stub(names, below)}
+    tables = {path: written("_NAMES", names) + written_names("_SUBMODULES", below)}
+    tables[PACKAGE / "_members.py"] = written("HOMES", bound)
+    texts = {file: with_tables(file.read_text("utf-8"), new) for file, new in tables.items()}
+    texts |= {path.with_suffix(".pyi"): stub(names, below)}
     texts |= {document: located(document.read_text("utf-8")) for document in [ROOT / "ARCHITECTURE.md"]}
     texts |= {PACKAGE / "ops" / "faces" / f"{each.rpartition('.')[2]}.pyi": namespace_stub(each) for each in NAMESPACES}
     stale = [each.name for each, text in texts.items() if not each.exists() or each.read_text("utf-8") != text]

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import tinytorch
+from tinytorch._members import HOMES
 from tinytorch.core.declaration import NUMPY_DIMS
-from tinytorch.ops import later, register, return_types
+from tinytorch.core.members import load
+from tinytorch.ops import return_types
 from tinytorch.ops.overrides import declared
 
 HERE = Path(tinytorch.__file__).parent
@@ -227,10 +229,12 @@ def annotated() -> dict[str, ast.FunctionDef]:
 
 def bound(own: set[str]) -> list[str]:
     """Return the lines of the methods that other modules declare."""
-    later.load()
+    load(tinytorch.Tensor)
     lines, sources = [], annotated()
-    for name in sorted(set(register.methods) - own):
+    for name in sorted({each for names in HOMES.values() for each in names.split()} - own):
         function = inspect.getattr_static(tinytorch.Tensor, name)
+        if isinstance(function, (classmethod, staticmethod)) and name != "__new__":
+            continue
         members = [function.fget, function.fset, function.fdel] if isinstance(function, property) else [function]
         parts = list(map(declared, members))
         for kind, part in zip(("property", f"{name}.setter", f"{name}.deleter"), parts, strict=False):

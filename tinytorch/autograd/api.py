@@ -16,9 +16,10 @@ from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import strided
+from tinytorch.core.members import declare_members
 from tinytorch.core.mode import in_vmap, innermost, local, traced_as
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import batches, batching, sparse
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.core.warning import warn
@@ -28,7 +29,7 @@ from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.overrides import ALL_DISABLED, quiet
 from tinytorch.ops.overrides import state as overriding
-from tinytorch.ops.register import members, public
+from tinytorch.ops.register import public
 
 __all__ = ["backward", "grad"]
 
@@ -150,7 +151,7 @@ def grad(
         rest = {"retain_graph": retain, "create_graph": create_graph, "allow_unused": unused}
         if is_grads_batched:
             size = _check_batch(outputs, grad_outputs)
-            found = supplied("gradients_of_batch")(grad, size, outputs, inputs, grad_outputs, rest)
+            found = batches.gradients_of_batch(grad, size, outputs, inputs, grad_outputs, rest)
             if materialize_grads:
                 targets = _targets(inputs, "grad")
                 found = [
@@ -159,7 +160,7 @@ def grad(
                 ]
             return tuple(found)
         if in_vmap():
-            found = supplied("batched_grad")(grad, outputs, inputs, grad_outputs, materialize_grads, rest)
+            found = batching.batched_grad(grad, outputs, inputs, grad_outputs, materialize_grads, rest)
             if found is not NotImplemented:
                 return found
         targets = _targets(inputs, "grad")
@@ -257,8 +258,7 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
         shape, kind = shape_and_kind(_edge(root))
     elif isinstance(root, Tensor):
         if root._receives is not None and root.layout is not strided:
-            values: Tensor = supplied("sparse_root_gradient")(root, g)
-            return values
+            return sparse.sparse_root_gradient(root, g)
         shape, kind = root._array.shape, root._array.dtype
     else:
         raise AssertionError("Expected output to be a torch.Tensor")
@@ -670,7 +670,7 @@ def _backward(
         overriding.asks = before
 
 
-members(
+declare_members(
     {
         "backward": _backward,
         "_current": _current,

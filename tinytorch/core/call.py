@@ -52,7 +52,7 @@ from tinytorch.core.graph import FREES_BY_RECURSION, add_tail, leaf_edge, number
 from tinytorch.core.mode import dispatch, function_modes, local, plain, runs
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import layouts, native, overriding
 from tinytorch.core.tensor import Tensor, new_tensor_text
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
 from tinytorch.kernels import dtypes, parallel, silence
@@ -161,7 +161,7 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
         first = op.arguments[op.inputs[0]]
         facts["holds_first"] = any(first in names for names in op.wants.values())
     elif form != WRITING:
-        if supplied("direct")(_of_arrays(op)) is not None:
+        if native.direct(_of_arrays(op)) is not None:
             facts["direct"] = "of floats" if hasattr(op.kernel, "ufunc") else "always"
         several = op.outputs != 1 or bool(op.residuals or op.result)
         facts |= {
@@ -248,13 +248,13 @@ class Caller:
             text = _Text(facts).text()
             factory = _factories[facts] = _texts.get(text) or _compiled(text)
         overload = None if op.overload is None else op.overload[1]
-        kernels = op.kernel, supplied("direct")(_of_arrays(op)), getattr(op.kernel, "ufunc", op.kernel), op.of_floats
+        kernels = op.kernel, native.direct(_of_arrays(op)), getattr(op.kernel, "ufunc", op.kernel), op.of_floats
         plan = _plan(op) if facts.saved is not None else None
         scope = self.scope
         template = factory(
             op, self, *kernels, op.accepted, op.node_class, overload, op.plans, plan, op.result,
             scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
-            *map(supplied, ("settled", "ordered", "arranged")),
+            layouts.settled, layouts.ordered, layouts.arranged,
         )  # fmt: skip
         # Give the arguments their own names.
         names = ("input", "other")[: op.operands] if op.operands else op.arguments
@@ -377,8 +377,8 @@ class _Text:
         self.put(0, "is_tensor0 = type(a0) is Tensor", "is_tensor1 = type(a1) is Tensor")
         strange = " or ".join([f"not (is_tensor{k} or type(a{k}) in plain)" for k in (0, 1)])
         self.put(0, f"if function_modes.on or {strange}:")
-        self.put(1, "found = supplied('asked')((a0, a1), {})", "if found is not None:")
-        self.put(2, "return supplied('operator_overridden')(OP.name, found, a0, a1)")
+        self.put(1, "found = overriding.asked((a0, a1), {})", "if found is not None:")
+        self.put(2, "return overriding.operator_overridden(OP.name, found, a0, a1)")
 
     def trying(self, indent: int, *lines: str) -> None:
         """Add lines; of an operator, the other operand may handle a TypeError in them."""
@@ -999,5 +999,5 @@ _SCOPE = {
     "silence": silence,
     "SEVERAL": SEVERAL, "USUAL": USUAL, "NoData": NoData, "is_meta": is_meta, "leave": leave,
     "function_modes": function_modes, "plain": plain,
-    "supplied": supplied, "translated": translated, "unusual": unusual, "without_data": without_data,
+    "overriding": overriding, "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

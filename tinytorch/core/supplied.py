@@ -1,49 +1,65 @@
-"""Functions that `core`, `ops` and `data` use but later modules define: they are composed of ops or of later classes.
+"""Modules that `core` and `ops` call but that come later, or are needed by few programs: imported on first use.
 
-This registry is the only place where a module refers to a later module.
+Each is a name here, by which a function of it is called: `sparse.of_sparse(...)`. Type checkers and editors see the
+module itself. This is the only place where a module refers to a later module.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-#: By module, the functions that it defines.
-_MODULES = {
-    "core.strided": "strided restrided copy_slices",  # parts of a tensor's memory by their places
-    "kernels.native": "direct",  # computes a kernel by its twin, or by the loop of a ufunc
-    "kernels.layouts": "settled ordered arranged",  # the order of dimensions in memory (loads the native library)
-    "autograd.hooks": "add_hook",
-    "autograd.node": "input_metadata shown",
-    "autograd.pytorch_graph": "node_name inputs_shown next_functions",  # what PyTorch's graph shows
-    "autograd.references": "count_own_references",  # how many references to a gradient a walk itself holds
-    "sparse.rules": "of_sparse refused",  # calls the rule of a function for sparse tensors, or says that there is none
-    "sparse.gradients": "add_gradient fitted_gradient sparse_root_gradient sparse_rows",
-    "sparse.construct": "sparsified compressed_from_dense sparse_zeros",
-    "fx._aten": "aten profiler",  # `torch.ops`
-    "torchvision_ops": "torchvision_operators",
-    "torchaudio_ops": "torchaudio_operators",
-    "ops.memory": "from_dlpack",
-    "ops.complex": "conjugate lazy_conjugate as_kind real_part imaginary_part",
-    "ops.bits": "through_bits bit_view with_bits into_bits resolved resolving",
-    "ops.batching": "batched refuse_out batched_grad of_batched",  # tensors inside of `vmap`
-    "autograd.batches": "gradients_of_batch",
-    "autograd.batched_function": "by_rule function_of_batch",
-    "compiler.sweep": "sweep",
-    "inspect.bars": "progress",
-    "nn.functional.padding": "pad",
-    "ops.overrides": "asked operator_overridden",  # `__torch_function__`
-    "inspect.finite": "nonfinite",  # names the op that made a number which is not finite
-    "inspect.mistakes": "add_notes",  # notes on errors
-    "serialization.saving": "reduced",  # how a pickle rebuilds a tensor
-}
-_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = [
+    "batches", "batching", "bits", "dlpack", "imported", "inspect", "layouts", "left_out", "memory", "native",
+    "outputs", "overriding", "picture", "references", "saving", "sparse",
+]  # fmt: skip
 
 
-@functools.cache
-def supplied(name: str) -> Callable[..., Any]:
-    """Return a function that a later module defines; the module is imported when it is first asked for."""
-    function: Callable[..., Any] = getattr(import_module(f"tinytorch.{_HOMES[name]}"), name)
-    return function
+def imported(path: str) -> Any:
+    """Return a module by its path below `tinytorch`, for tables of names that are imported when they are asked for."""
+    return import_module(f"tinytorch.{path}")
+
+
+class _Later:
+    """A module that is imported when a function of it is first asked for."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(imported(self._path), name)
+        setattr(self, name, found)  # (the next time it is a plain attribute)
+        return found
+
+
+if TYPE_CHECKING:
+    from tinytorch import inspect
+    from tinytorch.autograd import batches, references
+    from tinytorch.autograd import node as picture
+    from tinytorch.core import strided as memory
+    from tinytorch.kernels import layouts, native
+    from tinytorch.ops import batching, left_out
+    from tinytorch.ops import complex as bits
+    from tinytorch.ops import memory as dlpack
+    from tinytorch.ops import out as outputs
+    from tinytorch.ops import overrides as overriding
+    from tinytorch.serialization import saving
+    from tinytorch.sparse import supplies as sparse
+else:
+    native = _Later("kernels.native")  # computes a kernel by its twin, or by the loop of a ufunc
+    layouts = _Later("kernels.layouts")  # the order of dimensions in memory (loads the native library)
+    memory = _Later("core.strided")  # parts of a tensor's memory by their places
+    overriding = _Later("ops.overrides")  # `__torch_function__`
+    bits = _Later("ops.complex")  # complex numbers, and lazy conjugates and negatives
+    outputs = _Later("ops.out")  # how functions write into `out=`
+    dlpack = _Later("ops.memory")  # memory of other libraries
+    left_out = _Later("ops.left_out")  # names that tinytorch does not have
+    sparse = _Later("sparse.supplies")  # tensors of which only some elements are stored
+    batching = _Later("ops.batching")  # tensors inside of `vmap`
+    batches = _Later("autograd.batches")  # gradients of batches, and functions of users inside of `vmap`
+    picture = _Later("autograd.node")  # what programs see of a node: PyTorch's graph, and hooks
+    references = _Later("autograd.references")  # how many references to a gradient a walk itself holds
+    saving = _Later("serialization.saving")  # how a pickle rebuilds a tensor or a storage
+    inspect = _Later("inspect")  # notes on errors, what explains a NaN, bars

@@ -1,4 +1,4 @@
-"""`Tensor`: an array, and its edge in the graph. The modules that declare its methods add them (`ops/register.py`)."""
+"""`Tensor`: an array, and its edge in the graph. `_members.py` says which modules declare its other members."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
+from tinytorch.core.members import complete
 from tinytorch.core.mode import elements, local, plain, runs, traced_as
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import saving
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
 
@@ -104,6 +105,7 @@ def new_tensor_text(name: str, cls: str = "Tensor", **instead: str) -> str:
     return "\n".join([f"{name} = new({cls})", *assignments])
 
 
+@complete
 class Tensor:
     """A multi-dimensional array of one dtype that can take part in automatic differentiation.
 
@@ -180,11 +182,7 @@ class Tensor:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # The result of an op is unpickled as a leaf: a pickle holds no graph.
-        return supplied("reduced")(self)  # type: ignore[no-any-return]
-
-    if TYPE_CHECKING:  # other modules add members to the class; `tensor.pyi` lists them
-
-        def __getattr__(self, name: str) -> Any: ...
+        return saving.reduced(self)
 
 
 plain.add(Tensor)

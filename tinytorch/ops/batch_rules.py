@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.declaration import DIMENSIONS, Op
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import batching
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as shapes
+from tinytorch.ops.nn.padding import pad
 
 __all__ = ["RULES", "STEPS", "Call", "NoRule", "padded", "rule_of", "without_rule"]
 
@@ -709,7 +710,7 @@ def _aligned(arrays: list[Any], which: list[bool], rank: int) -> list[Any]:
 
 def _aligned_one(array: Any, ndim: int) -> Any:
     if hasattr(array, "under"):  # (a view of this array is no longer that of a batched tensor)
-        return padded(supplied("batched")(array.under, array.level), ndim)._array
+        return padded(batching.batched(array.under, array.level), ndim)._array
     return padded(array, ndim)
 
 
@@ -1245,7 +1246,7 @@ def block_diagonal(xs: Any) -> Any:
     for block in blocks:
         rows_of, columns_of = block.shape
         around = (column, n - column - columns_of, row, m - row - rows_of)
-        part = supplied("pad")(block, around)
+        part = pad(block, around)
         total = part if total is None else total + part
         row, column = row + rows_of, column + columns_of
     return total

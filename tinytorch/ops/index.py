@@ -18,7 +18,6 @@ from tinytorch.core.inplace import on_one_memory
 from tinytorch.core.mode import local
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
-from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
 from tinytorch.core.warning import warn
@@ -27,7 +26,7 @@ from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
-from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
+from tinytorch.kernels.meta import MetaArray, NotCopied, WithoutElements, copied
 from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_elements, check_tensor, named, op_of
 from tinytorch.ops.register import public
@@ -462,8 +461,6 @@ def getitem(self: Tensor, key: Any) -> Tensor:
             if not indices:
                 return step_op(self, steps)
             return _indexed(self if step_op is None else step_op(self, steps), indices)
-        except NoBatch as error:
-            return supplied("of_batched")(getitem, (self, key), {}, error)
         except IndexError as error:
             if "array" in str(error) or "axis" in str(error):
                 raise kernels.translated(error, self._array.ndim) from None

@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tinytorch.core.members import declared, load
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
-from tinytorch.ops import later
-from tinytorch.ops.register import Function, functions, methods
+from tinytorch.ops.register import Function, functions
 
 #: The dtypes of results that are not those of the first input.
 _TYPES = {
@@ -263,7 +263,7 @@ def table() -> dict[Any, Callable[..., Any]]:
     """Return the function of this package that writes a public function, by the declared function of that."""
     if not _table:
         importlib.import_module("tinytorch.fx.onnx.ops")
-        later.load()  # (public functions are declared when they are first used)
+        load(Tensor)  # (public functions are declared when they are first used)
         root: Any = importlib.import_module("tinytorch")
         for name in (*root.__all__, "nn.functional", "special"):
             operator.attrgetter(name)(root)
@@ -284,7 +284,7 @@ def _keys(name: Any) -> list[Any]:
         if public is not None:
             found += [public.raw, public.lowered]
     for each in (own, f"{own}_"):
-        method = methods.get(each) if owner in ("", "Tensor") else None
+        method = declared.get(each) if owner in ("", "Tensor") else None
         # (The arguments of a method may have another order than those of the function.)
         if method is not None and (owner or each != own or method in found):
             found.append(method)
