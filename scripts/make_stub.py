@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import tinytorch
-from tinytorch._members import HOMES
 from tinytorch.core.declaration import NUMPY_DIMS
-from tinytorch.core.members import load
+from tinytorch.core.supplied import HOMES, load
 from tinytorch.ops import return_types
 from tinytorch.ops.overrides import declared
 
@@ -231,7 +230,7 @@ def bound(own: set[str]) -> list[str]:
     """Return the lines of the methods that other modules declare."""
     load(tinytorch.Tensor)
     lines, sources = [], annotated()
-    for name in sorted({each for names in HOMES.values() for each in names.split()} - own):
+    for name in sorted(HOMES.keys() - own):
         function = inspect.getattr_static(tinytorch.Tensor, name)
         if isinstance(function, (classmethod, staticmethod)) and name != "__new__":
             continue

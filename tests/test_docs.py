@@ -19,7 +19,7 @@ from scripts.website import from_numpy, lessons, reference
 from scripts.website.executed import Stale, executed, not_run, run_session, sections
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle
-from tinytorch.core.members import load
+from tinytorch.core.supplied import load
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

@@ -21,7 +21,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import compared, same_as_pytorch
-from tinytorch.core.members import Member
+from tinytorch.core.supplied import Member
 
 #: Names that packages use and tinytorch has, by module or class (`scripts/imported_names.py --table` writes the file).
 ASKED = Path(__file__).with_name("asked_names.txt").read_text("utf-8").splitlines()

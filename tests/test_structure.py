@@ -19,17 +19,17 @@ import pytest
 import tinytorch
 from tests import declared
 from tests.declared import registered
-from tinytorch._members import HOMES
 from tinytorch.compiler.saved import home_of
+from tinytorch.core.supplied import HOMES
 from tinytorch.ops.register import functions
 
 PACKAGE = Path(tinytorch.__file__).parent
 
 #: The folders, and modules beside them, in order: each imports only from itself and from those before it.
 ORDER = """
-    _version _atomic _members kernels core ops linalg special fft random sparse quasirandom signal autograd amp nn
-    masked func optim data serialization inspect distributions testing overrides library multiprocessing distributed
-    compiler utils fx compat __main__
+    _version _atomic kernels core ops linalg special fft random sparse quasirandom signal autograd amp nn masked func
+    optim data serialization inspect distributions testing overrides library multiprocessing distributed compiler utils
+    fx compat __main__
 """.split()
 
 
@@ -254,7 +254,6 @@ def files_of_the_tree() -> list[Path]:
 #: Collections at the level of a module that may hold names of ops, with the reason.
 MAY_LIST_OPS = {
     "__init__._NAMES": "generated: which module has which public name",
-    "_members.HOMES": "generated: which module has which member of Tensor",
     "amp.autocast_mode._AVAILABLE": "kinds of devices",
     "autograd.functional._JVP": "text of error messages",
     "autograd.functional._HVP": "text of error messages",
@@ -335,8 +334,7 @@ def collections_of(path: Path) -> list[tuple[str, ast.expr]]:
 
 def test_no_module_lists_ops_beside_their_declarations() -> None:
     assert declared.FUNCTIONS  # (all modules that declare ops are imported)
-    members = {name for names in HOMES.values() for name in names.split()}
-    ops = {name.rpartition(".")[2] for name in functions} | set(functions) | members
+    ops = {name.rpartition(".")[2] for name in functions} | set(functions) | set(HOMES)
     found = {}
     for module, path in modules():
         for name, value in collections_of(path):

@@ -2,8 +2,8 @@
 
 import tinytorch as torch
 
-A public name is imported when it is first asked for, from the module that the table names (`_members.py` has
-those of Tensor's members).
+A public name is imported when it is first asked for, from the module that the table names (`core/members.txt`
+has those of Tensor's members).
 """
 
 from importlib import import_module as _import_module
@@ -199,12 +199,12 @@ _NAMES = {
 }
 _SUBMODULES = """
     _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor
-    _jit_internal _logging _members _ops _subclasses _tensor _tensor_str _utils absent accelerator alias amp ao
-    autograd backends checks compat compiler control core cpu cuda data distributed distributions export fft foreach
-    func functional functorch futures fx hub inspect jit kernels legacy library linalg masked mps mtia
-    multiprocessing named names nested nn numa onnx ops optim overrides profiler quantization quasirandom random
-    return_types serialization signal sparse special storage streams switches testing torch_version torchaudio_ops
-    torchvision torchvision_ops types utils version xpu
+    _jit_internal _logging _ops _subclasses _tensor _tensor_str _utils absent accelerator alias amp ao autograd
+    backends checks compat compiler control core cpu cuda data distributed distributions export fft foreach func
+    functional functorch futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing
+    named names nested nn numa onnx ops optim overrides profiler quantization quasirandom random return_types
+    serialization signal sparse special storage streams switches testing torch_version torchaudio_ops torchvision
+    torchvision_ops types utils version xpu
 """
 # End of the tables.
 

@@ -495,7 +495,6 @@ _custom_ops = __custom_ops
 from tinytorch.compat import control as __higher_order_ops
 _higher_order_ops = __higher_order_ops
 from tinytorch.compat import _logging as _logging
-from tinytorch import _members as _members
 from tinytorch.core import tensor as __tensor
 _tensor = __tensor
 from tinytorch.compat import _tensor_str as _tensor_str

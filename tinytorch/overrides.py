@@ -9,8 +9,8 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tinytorch.core.members import unlisted
 from tinytorch.core.mode import traced_as
+from tinytorch.core.supplied import unlisted
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import overrides
 from tinytorch.ops.overrides import (

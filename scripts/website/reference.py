@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import tinytorch
-from tinytorch.core.members import load
+from tinytorch.core.supplied import load
 
 ROOT = Path(__file__).resolve().parents[2]
 

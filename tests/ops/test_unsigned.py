@@ -15,8 +15,8 @@ from tests.oracle import needs_oracle, torch
 from tests.same import compare, outcome
 from tests.samples import Sample, all_samples
 from tests.turns import in_turn
-from tinytorch.core.members import load
 from tinytorch.core.node import OpNode
+from tinytorch.core.supplied import load
 
 KINDS = ("uint16", "uint32", "uint64")
 

@@ -16,10 +16,9 @@ from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import strided
-from tinytorch.core.members import declare_members
 from tinytorch.core.mode import in_vmap, innermost, local, traced_as
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import batches, batching, sparse
+from tinytorch.core.supplied import batches, batching, declare_members, sparse
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.core.warning import warn

@@ -21,8 +21,8 @@ from tinytorch.compiler.policy import TRUSTED, policy_of
 from tinytorch.compiler.recorder import Recorder
 from tinytorch.core.device import device
 from tinytorch.core.layout import strided
-from tinytorch.core.members import Member
 from tinytorch.core.names import module_of
+from tinytorch.core.supplied import Member
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 

@@ -1,4 +1,4 @@
-"""`Tensor`: an array, and its edge in the graph. `_members.py` says which modules declare its other members."""
+"""`Tensor`: an array, and its edge in the graph. `members.txt` says which modules declare its other members."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
-from tinytorch.core.members import complete
 from tinytorch.core.mode import elements, local, plain, runs, traced_as
-from tinytorch.core.supplied import saving
+from tinytorch.core.supplied import complete, saving
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from tinytorch.autograd.picture import XML, printable
 from tinytorch.core import layout
-from tinytorch.core.members import declare_members
 from tinytorch.core.mode import local
 from tinytorch.core.names import module_of
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import is_meta

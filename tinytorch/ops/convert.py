@@ -9,8 +9,8 @@ from typing import Any
 from tinytorch.core.device import as_device
 from tinytorch.core.device import cpu as cpu_device
 from tinytorch.core.device import device as Device
-from tinytorch.core.members import declare_members
 from tinytorch.core.op import op
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta

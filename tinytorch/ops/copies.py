@@ -14,10 +14,10 @@ from typing import Any
 from tinytorch.core import mode
 from tinytorch.core.complex import OWN
 from tinytorch.core.graph import numbers
-from tinytorch.core.members import declare_members
 from tinytorch.core.mode import local, recording
 from tinytorch.core.node import OpNode
 from tinytorch.core.strided import copy_slices, restrided, strided
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write, count_write, needs_grad
 from tinytorch.kernels import places, rearrange

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.layout import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
-from tinytorch.core.members import declare_members
 from tinytorch.core.mode import traced_as, without_bits
-from tinytorch.core.supplied import sparse
+from tinytorch.core.supplied import declare_members, sparse
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes

@@ -6,9 +6,9 @@ from typing import Any
 
 from tinytorch.core.call import refuse_booleans
 from tinytorch.core.inplace import check_overlap
-from tinytorch.core.members import declare_members
 from tinytorch.core.notes import leave
 from tinytorch.core.op import in_place, operator_of
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS

@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tinytorch.core.call import OPERATOR
-from tinytorch.core.members import load
 from tinytorch.core.mode import PerThread, plain, traced_as
 from tinytorch.core.mode import function_modes as modes
 from tinytorch.core.names import module_of
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import batching
+from tinytorch.core.supplied import batching, load
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.core.warning import warn
 from tinytorch.kernels.meta import NoBatch

@@ -23,10 +23,9 @@ from typing import Any, TypeVar
 from tinytorch.core import op as core
 from tinytorch.core.declaration import NUMPY, NUMPY_DIMS, Op, too_many
 from tinytorch.core.layout import NoArray
-from tinytorch.core.members import declare_members
 from tinytorch.core.mode import function_modes, plain, traced_as
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import batching, left_out, outputs, sparse
+from tinytorch.core.supplied import batching, declare_members, left_out, outputs, sparse
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.kernels.meta import NoBatch
 from tinytorch.ops import autocast, overrides

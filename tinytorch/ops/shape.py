@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
-from tinytorch.core.members import declare_members
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
-from tinytorch.core.supplied import bits
+from tinytorch.core.supplied import bits, declare_members
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.deterministic import unwritten
-from tinytorch.core.members import declare_members
 from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.notes import leave
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, printing

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core.members import declared, load
+from tinytorch.core.supplied import declared, load
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.ops.register import Function, functions
