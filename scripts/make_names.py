@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Write the tables in `tinytorch/__init__.py`, which map public names and members of Tensor to modules, and stubs.
+"""Write the tables of public names, in `tinytorch/__init__.py`, and of Tensor's members, `core/members.txt`, and stubs.
 
 The stubs are `tinytorch/__init__.pyi`, and `tinytorch/ops/faces/*.pyi` for modules that look functions up at run time.
 
@@ -30,6 +30,7 @@ import tinytorch
 from tinytorch import compat
 from tinytorch.compat.alias import imported, in_files
 from tinytorch.compat.names import elsewhere, names_of, packages, read
+from tinytorch.core import supplied
 from tinytorch.ops import register
 
 PACKAGE = Path(tinytorch.__file__).parent
@@ -89,6 +90,11 @@ DECLARING = ("ops", "nn.functional")
 NAMESPACES = ("fft", "linalg", "nn.functional", "special")
 
 BEGIN, END = "# The tables (scripts/make_names.py writes them).\n", "# End of the tables.\n"
+#: The head of the table of Tensor's members.
+MEMBERS = """\
+# By module below `tinytorch`, the members of Tensor that it declares; `supplied.py` gives them to the class.
+# (scripts/make_names.py writes this table.)
+"""
 
 
 def modules(package: str) -> list[Any]:
@@ -117,22 +123,22 @@ def homes() -> dict[int, str]:
 
 
 def members() -> dict[str, list[str]]:
-    """Import everything, and return the members of Tensor by the modules that bind them."""
+    """Import everything, and return the members of Tensor by the modules that declare them."""
     found: dict[str, set[str]] = {}
-    bind = register._bind
+    declare = supplied.declare_members
 
-    def noticed(name: str, function: Any, raw: Any = None) -> None:
-        bind(name, function)
+    def noticed(names: dict[str, Any], listed: bool = True, raw: Any = None) -> None:
+        declare(names, listed, raw)
         frame = sys._getframe(1)
         while frame.f_code.co_name != "<module>":
             frame = frame.f_back
-        found.setdefault(frame.f_globals["__name__"].removeprefix("tinytorch."), set()).add(name)
+        found.setdefault(frame.f_globals["__name__"].removeprefix("tinytorch."), set()).update(names)
 
-    register._bind = noticed
+    supplied.declare_members = register.declare_members = noticed
     for package in ("autograd", "ops", "inspect"):
         modules(package)
-    register._bind = bind
-    return {path: sorted(found[path]) for path in sorted(found)}
+    supplied.declare_members = register.declare_members = declare
+    return {path: sorted(found[path]) for path in sorted(found) if found[path]}
 
 
 def table() -> dict[str, list[str]]:
@@ -174,6 +180,11 @@ def written_names(table: str, names: list[str]) -> str:
     """Return a string of names as source text."""
     body = textwrap.fill(" ".join(names), 116, initial_indent=" " * 4, subsequent_indent=" " * 4)
     return f'{table} = """\n{body}\n"""\n'
+
+
+def row(path: str, names: list[str]) -> str:
+    """Return the lines of a module in the table of Tensor's members."""
+    return textwrap.fill(f"{path}: {' '.join(names)}", 120, subsequent_indent=" " * 4, break_on_hyphens=False) + "\n"
 
 
 def stub(names: dict[str, list[str]], submodules: list[str]) -> str:
@@ -280,8 +291,9 @@ if __name__ == "__main__":
     path = PACKAGE / "__init__.py"
     source = path.read_text("utf-8")
     start, end = source.index(BEGIN) + len(BEGIN), source.index(END)
-    tables = written("_NAMES", names) + written_names("_SUBMODULES", below) + written("_MEMBERS", bound)
+    tables = written("_NAMES", names) + written_names("_SUBMODULES", below)
     texts = {path: source[:start] + tables + source[end:], path.with_suffix(".pyi"): stub(names, below)}
+    texts[PACKAGE / "core" / "members.txt"] = MEMBERS + "".join(map(row, bound, bound.values()))
     texts |= {document: located(document.read_text("utf-8")) for document in [ROOT / "ARCHITECTURE.md"]}
     texts |= {PACKAGE / "ops" / "faces" / f"{each.rpartition('.')[2]}.pyi": namespace_stub(each) for each in NAMESPACES}
     stale = [each.name for each, text in texts.items() if not each.exists() or each.read_text("utf-8") != text]

@@ -16,7 +16,8 @@ from typing import Any
 
 import tinytorch
 from tinytorch.core.declaration import NUMPY_DIMS
-from tinytorch.ops import later, register, return_types
+from tinytorch.core.supplied import HOMES, load
+from tinytorch.ops import return_types
 from tinytorch.ops.overrides import declared
 
 HERE = Path(tinytorch.__file__).parent
@@ -228,10 +229,12 @@ def annotated() -> dict[str, ast.FunctionDef]:
 
 def bound(own: set[str]) -> list[str]:
     """Return the lines of the methods that other modules declare."""
-    later.load()
+    load(tinytorch.Tensor)
     lines, sources = [], annotated()
-    for name in sorted(set(register.methods) - own):
+    for name in sorted(HOMES.keys() - own):
         function = inspect.getattr_static(tinytorch.Tensor, name)
+        if isinstance(function, (classmethod, staticmethod)) and name != "__new__":
+            continue
         members = [function.fget, function.fset, function.fdel] if isinstance(function, property) else [function]
         parts = list(map(declared, members))
         for kind, part in zip(("property", f"{name}.setter", f"{name}.deleter"), parts, strict=False):

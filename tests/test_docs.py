@@ -19,6 +19,7 @@ from scripts.website import from_numpy, lessons, reference
 from scripts.website.executed import Stale, executed, not_run, run_session, sections
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle
+from tinytorch.core.supplied import load
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -132,6 +133,7 @@ def test_every_row_of_what_differs_from_numpy(library):
 def overlooked():
     """Return the docstrings with examples that pytest does not collect: of `pointwise` ops and methods of Tensor."""
     docstrings = {}
+    load(tinytorch.Tensor)
     members = [*vars(tinytorch.Tensor).items(), *((name, function.raw) for name, function in FUNCTIONS.items())]
     for name, member in [*members, *vars(tinytorch.core.tensor).items()]:
         function = getattr(member, "fget", member)

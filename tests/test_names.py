@@ -21,6 +21,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import compared, same_as_pytorch
+from tinytorch.core.supplied import Member
 
 #: Names that packages use and tinytorch has, by module or class (`scripts/imported_names.py --table` writes the file).
 ASKED = Path(__file__).with_name("asked_names.txt").read_text("utf-8").splitlines()
@@ -66,6 +67,7 @@ def found(path: str, name: str, library: str) -> Any:
         home, outer, way = value, way, f"{way}.{part}"
         try:
             value = inspect.getattr_static(home, part) if isinstance(home, type) else getattr(home, part)
+            value = value.load() if isinstance(value, Member) else value
         except AttributeError:
             value = getattr(importlib.import_module(outer), part, None) if inspect.isroutine(home) else None
             value = importlib.import_module(way) if value is None else value

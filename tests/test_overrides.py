@@ -215,6 +215,17 @@ sub = torch.Tensor.sub
 torch.Tensor.sub = lambda self, other: ("subtracted", sub(self, other))
 show("late.sub(1), torch.ones(1).sub(1), late - 1")
 torch.Tensor.sub = sub
+calls = []
+class Counting(torch.Tensor):
+    def median(self):
+        calls.append("median")
+        return super().median()
+torch.Tensor.atan2 = lambda self, other: "mine"
+show("Counting([1.0]).median(), calls, torch.zeros(1).asin(), torch.ones(1).atan2(1)")
+plain = torch.ones(1)
+plain.dist, plain.grad = 3, torch.ones(1)
+del plain.grad
+show("plain.dist, plain.grad")
 """,
     "redispatched": """
 class Once(torch.Tensor):
@@ -313,6 +324,12 @@ with Names() as outer, Names() as inner:
     with torch._C.DisableTorchFunction():
         torch.zeros(1)
 show("outer.names, inner.names")
+def seen(v):
+    with Names() as names:
+        v.sin().sum() + v[0] * v.shape[0]
+    show(repr(names.names))
+    return v
+torch.vmap(seen)(torch.ones(2, 3))
 class Zero(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         return 0 if func is torch.exp else func(*args, **(kwargs or {}))

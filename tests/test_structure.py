@@ -24,12 +24,13 @@ from tests.oracle import package
 from tinytorch.compiler.saved import home_of
 from tinytorch.core import device, facts
 from tinytorch.core.mode import Event
+from tinytorch.core.supplied import HOMES
 from tinytorch.fx._aten import rules_of
 from tinytorch.fx.export.tracing import followed
 from tinytorch.fx.onnx.builder import entry
 from tinytorch.kernels import dtypes
 from tinytorch.ops import bits  # noqa: F401  (its ops are in the table, too)
-from tinytorch.ops.register import functions, methods
+from tinytorch.ops.register import functions
 
 PACKAGE = Path(tinytorch.__file__).parent
 
@@ -262,7 +263,6 @@ def files_of_the_tree() -> list[Path]:
 #: Collections at the level of a module that may hold names of ops, with the reason.
 MAY_LIST_OPS = {
     "__init__._NAMES": "generated: which module has which public name",
-    "__init__._MEMBERS": "generated: which module has which member of Tensor",
     "autograd.profiler._NAMES": "appearance: names of rows in PyTorch's profiler",
     "autograd.api": "declarations of members of Tensor",
     "autograd.profiler.COUNTED": "appearance: the products that PyTorch's profiler counts",
@@ -348,7 +348,7 @@ def tables_of(path: Path, declares: bool) -> Iterator[tuple[str, set[str]]]:
 
 def test_no_module_lists_ops_beside_their_declarations() -> None:
     assert declared.FUNCTIONS  # (all modules that declare ops are imported)
-    names = {*functions, *methods, *[op.name for op in registered()]}
+    names = {*functions, *HOMES, *[op.name for op in registered()]}
     kinds = [each.tensor_name.lower() for each in vars(dtypes).values() if isinstance(each, dtypes.dtype)]
     others = {*kinds, *dtypes.C_NAMES, *device._KINDS, "half", "bfloat16"}
     ops = {each for name in names for each in (name, name.rpartition(".")[2]) if not each.startswith("__")} - others

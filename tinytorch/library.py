@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tinytorch import ops
+from tinytorch.autograd.batched_function import by_rule
 from tinytorch.autograd.function import Function
 from tinytorch.core.mode import in_vmap
-from tinytorch.core.supplied import supplied
 from tinytorch.func.pytree import flatten, unflatten
 from tinytorch.ops import overrides
 from tinytorch.ops.autocast import active, outside
@@ -91,7 +91,7 @@ class CustomOpDef:
             raise RuntimeError(f"{self._qualname}() {error}") from None
         bound.apply_defaults()
         if self._batches is not None and in_vmap():
-            found = supplied("by_rule")(self._batches, bound.args, bound.kwargs, self._name)
+            found = by_rule(self._batches, bound.args, bound.kwargs, self._name)
             if found is not NotImplemented:
                 return found
         leaves, structure = flatten((bound.args, bound.kwargs))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tinytorch.core.mode import traced_as
+from tinytorch.core.supplied import unlisted
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import overrides
 from tinytorch.ops.overrides import (
@@ -24,7 +25,7 @@ from tinytorch.ops.overrides import (
 )
 from tinytorch.ops.overrides import pop_mode as _pop_mode
 from tinytorch.ops.overrides import push_mode as _push_mode
-from tinytorch.ops.register import functions, unlisted
+from tinytorch.ops.register import functions
 
 __all__ = [
     "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions",

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import tinytorch
+from tinytorch.core.supplied import load
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -199,6 +200,7 @@ def entries() -> dict[str, Entry]:
             found[f"{namespace}.{name}"] = Entry(
                 f"{namespace}.{name}", getattr(here, name), f"reference/{namespace}.md"
             )
+    load(tinytorch.Tensor)
     for name in sorted(dir(tinytorch.Tensor)):
         if not name.startswith("_"):
             value = inspect.getattr_static(tinytorch.Tensor, name)

@@ -15,7 +15,7 @@ import numpy as np
 from tinytorch.autograd.saved import nodes_of
 from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, Event, local, on
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import inspect
 from tinytorch.core.warning import users_frame, warn
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
@@ -33,7 +33,7 @@ class Anomaly(DispatchMode):
 
     def __init__(self, check_nan: bool) -> None:
         self.check_nan = check_nan
-        self._finite: Any = supplied("nonfinite")("record") if check_nan else None  # what explains a NaN
+        self._finite: Any = inspect.nonfinite("record") if check_nan else None  # what explains a NaN
         self._evaluating: Any = None  # the node whose backward runs now
         self._writes: dict[int, tuple[Any, str, int]] = {}  # by the id of a version counter: it, file and line
 

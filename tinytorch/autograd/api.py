@@ -18,7 +18,7 @@ from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import BatchLevel, Event, in_vmap, innermost, local, short, traced_as
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import batches, batching, declare_members, sparse
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.core.warning import warn
@@ -28,7 +28,7 @@ from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.overrides import ALL_DISABLED, quiet
 from tinytorch.ops.overrides import state as overriding
-from tinytorch.ops.register import members, public
+from tinytorch.ops.register import public
 
 __all__ = ["backward", "grad"]
 
@@ -150,7 +150,7 @@ def grad(
         rest = {"retain_graph": retain, "create_graph": create_graph, "allow_unused": unused}
         if is_grads_batched:
             size = _check_batch(outputs, grad_outputs)
-            found = supplied("gradients_of_batch")(grad, size, outputs, inputs, grad_outputs, rest)
+            found = batches.gradients_of_batch(grad, size, outputs, inputs, grad_outputs, rest)
             if materialize_grads:
                 targets = _targets(inputs, "grad")
                 found = [
@@ -159,7 +159,7 @@ def grad(
                 ]
             return tuple(found)
         if in_vmap():
-            found = supplied("batched_grad")(grad, outputs, inputs, grad_outputs, materialize_grads, rest)
+            found = batching.batched_grad(grad, outputs, inputs, grad_outputs, materialize_grads, rest)
             if found is not NotImplemented:
                 return found
         targets = _targets(inputs, "grad")
@@ -257,8 +257,7 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
         shape, kind = shape_and_kind(_edge(root))
     elif isinstance(root, Tensor):
         if root._receives is not None and root.layout is not strided:
-            values: Tensor = supplied("sparse_root_gradient")(root, g)
-            return values
+            return sparse.sparse_root_gradient(root, g)
         shape, kind = root._array.shape, root._array.dtype
     else:
         raise AssertionError("Expected output to be a torch.Tensor")
@@ -675,7 +674,7 @@ def _backward(
 
 _walk_quietly = (*map(quiet, engine.HELPERS[:3]), *engine.HELPERS[3:])
 
-members(
+declare_members(
     {
         "backward": short("backward", globals(), _walk_quietly)(_backward),
         "_current": _current,

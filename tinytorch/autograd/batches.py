@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd.batched_function import function_of_batch as function_of_batch
 from tinytorch.autograd.forward_ad import Level
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.ops.batching import Batch, batched, physical, plain, zeros_like

@@ -31,12 +31,12 @@ from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import Event, ForwardLevel, local, on, recording, without_bits
 from tinytorch.core.node import INPUT, KEPT, PLAIN, Plan
 from tinytorch.core.op import Op
-from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import WITHOUT_GRAD
 from tinytorch.kernels import places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.ops.batching import at_levels, batched, levels, plain, value_of, without_levels
+from tinytorch.ops.bits import through_bits, with_bits
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -72,7 +72,7 @@ class Level(ForwardLevel):
                 raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}")
         dual = _alias(primal)
         if core_mode.is_lazy(dual):
-            self._set(dual._under, without_bits(supplied("with_bits")(tangent, dual._conjugated, dual._negated)))
+            self._set(dual._under, without_bits(with_bits(tangent, dual._conjugated, dual._negated)))
         else:
             self._set(dual, without_bits(tangent))
         return dual
@@ -85,7 +85,7 @@ class Level(ForwardLevel):
         """Return the tangent of a tensor, or None."""
         if core_mode.is_lazy(x):
             found = self.tangent(x._under)
-            return None if found is None else supplied("with_bits")(found, x._conjugated, x._negated)
+            return None if found is None else with_bits(found, x._conjugated, x._negated)
         if type(x) is not Tensor and (
             batches := levels(x)
         ):  # (the plain tensor has it, so that what the graph has saved has it, too)
@@ -434,7 +434,7 @@ def _leaf_like(x: Tensor) -> Tensor:
 def _alias(x: Tensor) -> Tensor:
     """Return a tensor with the same memory and edge, but an array object of its own."""
     if core_mode.is_lazy(x):
-        return supplied("through_bits")(_alias, x)
+        return through_bits(_alias, x)
     alias: Tensor = x.view_as(x)
     if (
         x._edge is not None or not x._requires_grad

@@ -8,7 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tinytorch.autograd.hooks import add_hook as add_hook
 from tinytorch.autograd.pytorch_graph import always_shown_as, argument_shown, class_shown, saved_name
+from tinytorch.autograd.pytorch_graph import inputs_shown as inputs_shown
+from tinytorch.autograd.pytorch_graph import next_functions as next_functions
+from tinytorch.autograd.pytorch_graph import node_name as node_name
 from tinytorch.core.device import cpu, device
 from tinytorch.core.graph import FREED, Node
 from tinytorch.core.node import PACKED, PLAIN, SHAPE, TENSORS, OpNode

@@ -228,7 +228,3 @@ for _function in (_lfilter_core_loop, _overdrive_core_loop, forced_align, rnnt_l
 for _name, _value in (("is_align_available", True), ("cuda_version", None)):
     _constant = library.CustomOpDef(f"_torchaudio::{_name}", lambda value=_value: value)
     _constant._composite = True
-
-
-def torchaudio_operators() -> None:
-    """Enter the operators of torchaudio's compiled libraries, which importing this module has done."""

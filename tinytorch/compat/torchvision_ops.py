@@ -428,7 +428,3 @@ for _name in ("qnms", "qroi_align"):  # for quantized tensors, which are not imp
     library.CustomOpDef(f"torchvision::{_name}", None)
 _cuda_version = library.CustomOpDef("torchvision::_cuda_version", lambda: -1)
 _cuda_version._composite = True
-
-
-def torchvision_operators() -> None:
-    """Enter the operators of torchvision's compiled library, which importing this module has done."""

@@ -22,6 +22,7 @@ from tinytorch.compiler.recorder import Recorder
 from tinytorch.core.device import device
 from tinytorch.core.layout import strided
 from tinytorch.core.names import module_of
+from tinytorch.core.supplied import Member
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 
@@ -312,7 +313,8 @@ def is_same_place(x: Any, y: Any) -> bool:
 
 def static_member(kind: type, name: str) -> Any:
     """Return the member of a class under a name, without invoking descriptors."""
-    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    return found.load() if isinstance(found, Member) else found
 
 
 __all__ = ["ITERTOOLS", "KEYS", "LAZY", "PLAIN", "Guards", "Input", "is_record", "static_member"]

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.core import native
 from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.declaration import MISSING, Op, record_several
 from tinytorch.core.graph import enter, leaf_edge
@@ -31,10 +30,11 @@ from tinytorch.core.inplace import (
     record_write,
 )
 from tinytorch.core.mode import dispatch, function_modes, local, plain
+from tinytorch.core.native import function_of
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, OUTPUT, Plan, saved_values
 from tinytorch.core.notes import leave
 from tinytorch.core.specialise import Specialiser
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import layouts, native, overriding
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.unusual import PLAIN_NUMBERS, promoted, translated, unusual, without_data
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
@@ -134,7 +134,7 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
         overload=None if writes or op.overload is None else op.overload[0],
         operands=operands, elementwise=operands == 2 and op.elementwise,
         of_floats=operands == 2 and op.of_floats is not None,
-        direct=outward and supplied("direct")(_of_arrays(op)) is not None,
+        direct=outward and native.direct(_of_arrays(op)) is not None,
         saved=saved if saved is not None and saved[1] in _COMMON else None,
     )  # fmt: skip
 
@@ -159,7 +159,7 @@ class Caller:
         definition = self.generated if op.operands or (one and form == CALL) else self._waiting()
         self.function: Any = definition
         if form != WRITING:
-            self.function = native.function_of(op, definition, _of_arrays(op), form == IN_PLACE)
+            self.function = function_of(op, definition, _of_arrays(op), form == IN_PLACE)
         self.function.op, self.function.caller, self.function.writes = op, self, self.writes
 
     @property
@@ -219,11 +219,12 @@ class Caller:
         first, quick = op.arguments[op.inputs[0]], op.kernel in _QUICK or not op.numbers
         plan = _plan(op) if facts.records and (facts.single or facts.saved is not None) else None
         return [
-            op, self, op.kernel, supplied("direct")(_of_arrays(op)), getattr(op.kernel, "ufunc", op.kernel),
+            op, self, op.kernel, native.direct(_of_arrays(op)), getattr(op.kernel, "ufunc", op.kernel),
             op.of_floats, op.accepted if op.selects else None, op.floating, quick, outward and op.laid, op.node_class,
             None if op.overload is None else op.overload[1], op.plans, plan, op.result,
             any([first in names for names in op.wants.values()]),
-            *map(self.scope.get, ("WRITE", "REPEATS", "READS")), *map(supplied, ("settled", "ordered", "arranged")),
+            *map(self.scope.get, ("WRITE", "REPEATS", "READS")), layouts.settled, layouts.ordered,
+            layouts.arranged,
         ]  # fmt: skip
 
     def receive(self, x: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -254,9 +255,9 @@ def _definition(
                     or not (is_tensor[0] or type(values[0]) in plain)
                     or not (is_tensor[1] or type(values[1]) in plain)
                 ):
-                    found = supplied("asked")(values, {})
+                    found = overriding.asked(values, {})
                     if found is not None:
-                        return supplied("operator_overridden")(OP.name, found, *values)
+                        return overriding.operator_overridden(OP.name, found, *values)
             if state.modes is not None:
                 if F.writes:
                     return dispatch(OP, THIS.function, (values[0], *args), kwargs)

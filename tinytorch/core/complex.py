@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import bits
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 
@@ -63,4 +63,4 @@ def is_complex(g: Any) -> bool:
 def _conj(g: Any) -> Any:
     if isinstance(g, (tuple, list)):
         return type(g)([_conj(each) for each in g])
-    return supplied("conjugate")(g) if isinstance(g, Tensor) and g._array.dtype.kind == "c" else g
+    return bits.conjugate(g) if isinstance(g, Tensor) and g._array.dtype.kind == "c" else g

@@ -18,7 +18,7 @@ from tinytorch.core.layout import strided
 from tinytorch.core.mode import ForwardLevel, dispatch_step, local, on_another_stack
 from tinytorch.core.native import library
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import bits, sparse
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.silence import add_into
@@ -119,10 +119,10 @@ def walk(
                     continue
                 if type(g) is not Tensor and g._receives is not None:
                     if g.layout is not strided:
-                        g = supplied("fitted_gradient")(g, *shape_and_kind(edge))
+                        g = sparse.fitted_gradient(g, *shape_and_kind(edge))
                         _collect_sparse(g, edge, waiting, functools.partial(push, heap))
                         continue
-                    g = supplied("resolved")(g)
+                    g = bits.resolved(g)
                 array = g._array
                 if array.dtype is not target.dtype or array.shape != target.shape:
                     if target.outputs == 1:
@@ -195,8 +195,8 @@ def _fitted(node: Node, g: Tensor, edge: Edge) -> Tensor:
     shape, kind = shape_and_kind(edge)
     if type(g) is not Tensor and g._receives is not None:
         if g.layout is not strided:
-            return supplied("fitted_gradient")(g, shape, kind)
-        g = supplied("resolved")(g)
+            return sparse.fitted_gradient(g, shape, kind)
+        g = bits.resolved(g)
     if g._array.dtype is kind and g._array.shape == shape:
         return g
     return _as_gradient_of_input(node, [g], g, shape, kind)
@@ -275,8 +275,7 @@ def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: An
         RuntimeError: its shape does not broadcast from that of the input.
     """
     if type(g) is not Tensor and g._receives is not None and g.layout is not strided:
-        fitted: Tensor = supplied("fitted_gradient")(g, shape, dtype)
-        return fitted
+        return sparse.fitted_gradient(g, shape, dtype)
     shape_of_g = g._array.shape
     if shape_of_g != shape:
         if len(shape) > len(shape_of_g) or any(
@@ -290,7 +289,7 @@ def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: An
         g = g.sum_to_size(shape)
     if g._array.dtype != dtype:
         if g._array.dtype.kind == "c" and dtype.kind != "c":  # the gradient of a real input is real
-            g = supplied("real_part")(g)
+            g = bits.real_part(g)
         g = g.to(dtypes.from_numpy_dtype(dtype))
     return g
 

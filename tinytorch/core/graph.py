@@ -22,7 +22,7 @@ import numpy as np
 
 from tinytorch.core import mode
 from tinytorch.core.layout import strided
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import picture, sparse
 from tinytorch.kernels.places import is_dense
 from tinytorch.kernels.silence import add_into
 
@@ -228,8 +228,7 @@ class Node(metaclass=_NodeMeta):
     @property
     def _input_metadata(self) -> tuple[Any, ...]:
         """The shape and dtype of each gradient that this node receives: one for each output."""
-        metadata: tuple[Any, ...] = supplied("input_metadata")(self)
-        return metadata
+        return picture.input_metadata(self)
 
     def _sequence_nr(self) -> int:
         return int(self.number)  # (the numbers of a compiled function's nodes are not integers)
@@ -245,7 +244,7 @@ class Node(metaclass=_NodeMeta):
             >>> x.grad
             tensor([2., 2.])
         """
-        return supplied("add_hook")(self._own_hooks().post, fn)
+        return picture.add_hook(self._own_hooks().post, fn)
 
     def register_prehook(self, fn: Hook) -> Any:
         """Run `fn(grad_outputs)` before this node; it may return new `grad_outputs`. Return a handle.
@@ -258,7 +257,7 @@ class Node(metaclass=_NodeMeta):
             >>> x.grad
             tensor([2., 2.])
         """
-        return supplied("add_hook")(self._own_hooks().pre, fn)
+        return picture.add_hook(self._own_hooks().pre, fn)
 
     def __call__(self, *gs: Any, **kwargs: Any) -> Any:
         """Return the gradients of the inputs, given those of the outputs; hooks do not run."""
@@ -449,7 +448,7 @@ class AccumulateGrad(Node):
             before = leaf._grad
             ordinary = g._receives is None and (before is None or before._receives is None)
             if not ordinary and not (g.layout is strided and (before is None or before.layout is strided)):
-                leaf._grad = supplied("add_gradient")(before, g, create_graph)
+                leaf._grad = sparse.add_gradient(before, g, create_graph)
             elif create_graph:
                 leaf._grad = _clone(g, leaf) if before is None else before + g
             elif before is None:

@@ -15,7 +15,7 @@ import numpy as np
 from tinytorch.core.declaration import NUMBERS, Op
 from tinytorch.core.graph import FREED, Edge, Node, enter
 from tinytorch.core.mode import Event, local
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import bits, memory
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import Places, check_recorded, expanded, follow, move_retained, needs_grad, shared_places
 from tinytorch.kernels import dtypes, places
@@ -231,12 +231,12 @@ class CopySlices(Node):
             needed.add(of_view[0])  # the view leads to the nodes that its base leads to
         kind, own = self.inner.dtype.kind, self.dtype.kind
         common = own if kind == "c" else kind  # that of the numbers whose locations these are
-        as_kind = supplied("as_kind")
+        as_kind = bits.as_kind
         g = as_kind(g, common)
-        grads = list(self.inner.backward(as_kind(supplied("restrided")(g, whole, part), kind), create_graph, needed))
+        grads = list(self.inner.backward(as_kind(memory.restrided(g, whole, part), kind), create_graph, needed))
         if at is not None and grads[at] is not None:
             replaced = as_kind(grads[at], common)
-            grads[at] = as_kind(supplied("copy_slices")(g, replaced, whole, part), own) if to_base else None
+            grads[at] = as_kind(memory.copy_slices(g, replaced, whole, part), own) if to_base else None
         return grads
 
 

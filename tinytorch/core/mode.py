@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeGuard, TypeVar, cast
 
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import bits
 from tinytorch.kernels import silence
 
 F = TypeVar("F")
@@ -364,7 +364,7 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
     assert modes is not None
     given = (*args, *kwargs.values())
     if not plain.issuperset(map(type, given)) and any(map(is_lazy, elements(given))):
-        return supplied("resolving")(caller, args, kwargs)
+        return bits.resolving(caller, args, kwargs)
     state.modes = modes[:-1] or None
     try:
         return modes[-1].call(op, caller, args, kwargs)
@@ -379,7 +379,7 @@ def is_lazy(x: Any) -> TypeGuard[Any]:
 
 def without_bits(x: Any) -> Any:
     """Return a tensor in memory of its own if it is a lazy conjugate or negative, else `x`."""
-    return supplied("resolved")(x) if is_lazy(x) else x
+    return bits.resolved(x) if is_lazy(x) else x
 
 
 def innermost(x: Any) -> Any:

@@ -17,7 +17,7 @@ from tinytorch.core.graph import DEEPEST, FREES_BY_RECURSION, AccumulateGrad, ad
 from tinytorch.core.graph import in_use as hooks_in_use
 from tinytorch.core.mode import State, function_modes, local, runs
 from tinytorch.core.node import OpNode, Plan
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import layouts
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.view import View, refresh
 from tinytorch.kernels import dtypes, native, silence
@@ -53,7 +53,7 @@ def _configured() -> Any:
         local, runs, function_modes, numbers, hooks_in_use, np.add, DEEPEST,
         (dtypes.float32, dtypes.float64, dtypes.int64),
         refresh, leaf_edge, _plan_of, _node_of, record_several, add_tail if FREES_BY_RECURSION else None, MethodType,
-        supplied("arranged"), silence.add_into,
+        layouts.arranged, silence.add_into,
     )  # fmt: skip
     return native.calls if native.calls.configure(instances, objects, vars(Tensor)["__slots__"][2:]) else None
 

@@ -16,7 +16,7 @@ from tinytorch.core.complex import conjugated
 from tinytorch.core.graph import FREED, Edge, Node
 from tinytorch.core.mode import recording
 from tinytorch.core.specialise import Specialiser
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import picture
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
@@ -163,16 +163,14 @@ class OpNode(Node):
 
     def name(self) -> str:
         """Return the name that PyTorch gives the node."""
-        name: str = supplied("node_name")(self)
-        return name
+        return picture.node_name(self)
 
     def shown(self) -> Any:
         """Return the node, after adding the members `_saved_*` to its class."""
-        return self if "shown_as_it_is" in type(self).__dict__ else supplied("shown")(self)
+        return self if "shown_as_it_is" in type(self).__dict__ else picture.shown(self)
 
     def _inputs(self) -> Sequence[int]:
-        inputs: Sequence[int] = supplied("inputs_shown")(self)
-        return inputs
+        return picture.inputs_shown(self)
 
     def _differentiable(self) -> int:
         return self.op.last + 1 if self.op.outputs else self.outputs
@@ -180,8 +178,7 @@ class OpNode(Node):
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """Per input, the node that produced it and the output's number; `(None, 0)` where no gradient flows."""
-        functions: tuple[tuple[Node | None, int], ...] = supplied("next_functions")(self)
-        return functions
+        return picture.next_functions(self)
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the inputs by the op's formulas."""

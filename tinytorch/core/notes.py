@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from tinytorch.core.names import module_of
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import inspect
 from tinytorch.core.terminal import wrapped
 from tinytorch.core.warning import is_ours
 
@@ -70,7 +70,7 @@ def annotate(error: BaseException, frame: Any = None) -> None:
         frame: the frame of the package that the error leaves, whose callers still run; None for an uncaught error.
     """
     try:
-        supplied("add_notes")(error, frame)
+        inspect.add_notes(error, frame)
     except Exception:  # whatever a strange module or file does, the user gets the error itself
         if shows_faults():
             raise

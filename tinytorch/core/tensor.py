@@ -1,4 +1,4 @@
-"""`Tensor`: an array, and its edge in the graph. The modules that declare its methods add them (`ops/register.py`)."""
+"""`Tensor`: an array, and its edge in the graph. `members.txt` says which modules declare its other members."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import Event, elements, local, plain, runs, short, traced_as
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import complete, saving
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
 
@@ -76,6 +76,7 @@ def _length(k: int, length: Any) -> int:
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {k} is '{type(length).__name__}')") from None
 
 
+@complete
 class Tensor:
     """A multi-dimensional array of one dtype that can take part in automatic differentiation.
 
@@ -158,11 +159,7 @@ class Tensor:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # The result of an op is unpickled as a leaf: a pickle holds no graph.
-        return supplied("reduced")(self)  # type: ignore[no-any-return]
-
-    if TYPE_CHECKING:  # other modules add members to the class; `tensor.pyi` lists them
-
-        def __getattr__(self, name: str) -> Any: ...
+        return saving.reduced(self)
 
 
 plain.add(Tensor)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinytorch.core.graph import Node, enter
 from tinytorch.core.mode import Event, local, recording
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import bits, memory
 from tinytorch.kernels import places
 from tinytorch.kernels.complex import reals
 
@@ -65,11 +65,11 @@ class View:
         part, whole = where or self.places()
         view: Tensor
         if self.array.dtype == self.base._array.dtype:
-            view = supplied("strided")(base, part, whole)
+            view = memory.strided(base, part, whole)
         else:
-            real = supplied("as_kind")(base, "f")
-            view = real if part == whole else supplied("strided")(real, part, whole)
-            view = supplied("as_kind")(view, self.array.dtype.kind)
+            real = bits.as_kind(base, "f")
+            view = real if part == whole else memory.strided(real, part, whole)
+            view = bits.as_kind(view, self.array.dtype.kind)
         return view
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
-from tinytorch.nn.functional.padding import pad as _padded
 from tinytorch.nn.functional.resampling import interpolate
 from tinytorch.ops.create import as_tensor, from_numpy
+from tinytorch.ops.nn.padding import pad as _padded
 
 __all__ = [
     "InterpolationMode", "center_crop", "convert_image_dtype", "crop", "get_dimensions", "get_image_num_channels",

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch._atomic import replacing
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import inspect
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.data.collate import default_collate
 from tinytorch.data.dataset import Dataset, positions, rows
@@ -431,7 +431,7 @@ def _download(url: str, path: str, md5: str, seconds: float) -> None:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with (
                 replacing(path) as file,
-                supplied("progress")(
+                inspect.progress(
                     total=getattr(response, "length", None),
                     unit="B",
                     unit_scale=True,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import imported
 from tinytorch.func.batches import vmap
 from tinytorch.func.modules import replace_all_batch_norm_modules_, stack_module_state
 from tinytorch.func.rearrange import rearrange
@@ -28,5 +28,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "sweep":  # (it needs the compiler)
-        return supplied(name)
+        return imported("compiler.sweep").sweep
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,11 +22,11 @@ from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core import mode
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, enter, leaf_edge, numbers
 from tinytorch.core.mode import DispatchMode, local
-from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, TreeSpec, describe, flatten, tree_map, unflatten
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.ops.batching import Batch, at_levels, levels, plain
+from tinytorch.ops.bits import through_bits
 from tinytorch.ops.create import zeros_like
 
 Argnums = int | tuple[int, ...]
@@ -221,7 +221,7 @@ def _levels() -> list[Level]:
 def _without_graph(x: Tensor) -> Tensor:
     """Return a tensor on the same memory, with the same tangents, that does not require grad."""
     if mode.is_lazy(x):
-        made: Tensor = supplied("through_bits")(_without_graph, x)
+        made: Tensor = through_bits(_without_graph, x)
         return made
     if batches := levels(x):
         return at_levels(_without_graph(plain(x)), batches)

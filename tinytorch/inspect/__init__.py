@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tinytorch.inspect.explanation import explain as explain
     from tinytorch.inspect.finite import NonFiniteError as NonFiniteError
     from tinytorch.inspect.finite import nonfinite as nonfinite
+    from tinytorch.inspect.mistakes import add_notes as add_notes
     from tinytorch.inspect.plots import check_plot as check_plot
     from tinytorch.inspect.plots import plot_classifier as plot_classifier
     from tinytorch.inspect.plots import plot_confusion as plot_confusion
@@ -43,6 +44,7 @@ _WHERE = {
     "reproducible": "reproduction", "watch": "watching",
 }  # fmt: skip
 __all__ = [*_WHERE]
+_WHERE["add_notes"] = "mistakes"  # which `core/notes.py` asks for
 
 
 def __getattr__(name: str) -> object:

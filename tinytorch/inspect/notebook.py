@@ -19,10 +19,10 @@ from tinytorch.autograd.picture import XML, printable
 from tinytorch.core import layout
 from tinytorch.core.mode import local
 from tinytorch.core.names import module_of
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import is_meta
-from tinytorch.ops.register import members
 
 __all__ = ["Row", "escaped", "size_text", "table"]
 
@@ -308,4 +308,4 @@ def table(head: Sequence[str], rows: Iterable[Row], foot: str) -> str:
     )
 
 
-members({"_repr_html_": _repr_html_}, listed=False)
+declare_members({"_repr_html_": _repr_html_}, listed=False)

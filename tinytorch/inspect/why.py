@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+from tinytorch.core import supplied
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.calls import nodes_behind
@@ -23,7 +24,7 @@ from tinytorch.inspect.places import Line
 from tinytorch.inspect.source import assignment, function_tree, parsed, tree_of, users_code
 from tinytorch.inspect.watching import UNKNOWN, Event, watch
 from tinytorch.nn.modules.module import Module
-from tinytorch.ops.register import functions, methods
+from tinytorch.ops.register import functions
 
 __all__ = [
     "Cause",
@@ -146,7 +147,7 @@ def _cut_by_call(node: ast.Call, value_of: Callable[[ast.AST], Any]) -> tuple[st
         code = "" if isinstance(node.args[0], (ast.List, ast.Tuple)) else code
     if text:
         return code, node.func, f"{name if of_torch else f'.{own}'}(){text}"
-    declared = (methods.get(own) if owner else None) or getattr(functions.get(own), "raw", None)
+    declared = (supplied.declared.get(own) if owner else None) or getattr(functions.get(own), "raw", None)
     op = getattr(declared, "op", None)
     if op is not None and not op.wants and op.inputs:
         text = f"{own}() has no gradient"

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tinytorch.core.supplied import left_out
+
 #: By name, the module that defines it; `distributed`, in `nn.parallel`, is the module itself.
 DEFINED_IN = {
     "DistributedDataParallel": "tinytorch.distributed.data_parallel",
@@ -23,7 +25,7 @@ def lazy_names(module: str, *names: str) -> tuple[Callable[[str], Any], Callable
 
     def get(name: str) -> Any:
         if name not in names:
-            raise importlib.import_module("tinytorch.ops.left_out").error(module, name)
+            raise left_out.error(module, name)
         defining = importlib.import_module(DEFINED_IN[name])
         return getattr(defining, name, defining)
 

@@ -3,7 +3,7 @@
 | module | contents |
 |---|---|
 | `register`, `autocast`, `overrides`, `out`, `return_types` | no ops: registration and wrappers of public functions |
-| `arguments`, `writing`, `later`, `left_out` | no ops: shared helpers; names that are imported late, or absent |
+| `arguments`, `writing`, `left_out` | no ops: shared helpers; names that are absent |
 | `batching`, `batch_rules` | no ops: `vmap`, and its rules |
 | `complex`, `bits` | complex numbers; lazy conjugates and negatives |
 | `arithmetic`, `compare`, `transcendental`, `special` | elementwise ops |
@@ -25,7 +25,7 @@ This package is also `torch.ops`, the namespace of user-defined operators: see `
 from pathlib import PurePath
 from typing import Any
 
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import imported
 
 
 class _Namespace:
@@ -40,11 +40,11 @@ class _Namespace:
 
 _namespaces: dict[str, _Namespace] = {}
 
-#: The functions that enter the operators of compiled libraries, by the ends of the libraries' paths.
+#: The modules that enter the operators of compiled libraries, by the ends of the libraries' paths.
 _LIBRARIES = {
-    "torchvision/_C": "torchvision_operators",
-    "torchaudio/lib/_torchaudio": "torchaudio_operators",
-    "torchaudio/lib/libtorchaudio": "torchaudio_operators",
+    "torchvision/_C": "torchvision_ops",
+    "torchaudio/lib/_torchaudio": "torchaudio_ops",
+    "torchaudio/lib/libtorchaudio": "torchaudio_ops",
 }
 
 __traced_as__ = "op"  # (read by `torch.compile`)
@@ -63,15 +63,15 @@ def load_library(path: Any) -> None:
     """
     path = PurePath(path)
     stem = (path.parent / path.name.partition(".")[0]).as_posix()
-    found = [operators for end, operators in _LIBRARIES.items() if stem.endswith(f"/{end}")]
+    found = [module for end, module in _LIBRARIES.items() if stem.endswith(f"/{end}")]
     if not found:
         raise OSError(f"could not load {path}: it is compiled for PyTorch, not for tinytorch")
-    supplied(found[0])()
+    imported(found[0])
 
 
 def __getattr__(name: str) -> Any:
     if name in ("aten", "profiler"):
-        supplied(name)
+        imported("fx._aten")
     if name in _namespaces:
         return _namespaces[name]
     raise AttributeError(f"module 'tinytorch.ops' has no attribute {name!r}")

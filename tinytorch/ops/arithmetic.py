@@ -14,7 +14,7 @@ from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import short, tell_of_reading
 from tinytorch.core.op import op
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import sparse
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.unusual import refuse_booleans
 from tinytorch.core.warning import warn
@@ -347,8 +347,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode is None:
         return true_divide(input, other)
     if isinstance(input, Tensor) and input.layout is not strided:  # (the ops do not tell the rule of the rounding)
-        quotient: Tensor = supplied("of_sparse")("div", (input, other), {"rounding_mode": rounding_mode})
-        return quotient
+        return sparse.of_sparse("div", (input, other), {"rounding_mode": rounding_mode})
     if rounding_mode == "trunc":
         return _div_trunc(input, other)
     if rounding_mode == "floor":

@@ -18,7 +18,7 @@ import numpy as np
 
 from tinytorch.core.declaration import DIMENSIONS, Op, signature
 from tinytorch.core.mode import local
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import batching
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as shapes
@@ -152,7 +152,7 @@ def per_example(*read: str, dynamic: str | None = None) -> Callable[[Any], Any]:
             if local.state.modes is not None:
                 given = dict(zip(names, args, strict=False)) | kwargs
                 read_here = [each for name, each in given.items() if not read or name in read]
-                made = supplied("of_batched")(call, read_here, args, kwargs, dynamic)
+                made = batching.of_batched(call, read_here, args, kwargs, dynamic)
                 if made is not NotImplemented:
                     return made
             return function(*args, **kwargs)
@@ -555,7 +555,7 @@ def _numbers(size: int, rank: int) -> Any:
 def _aligned(array: Any, ndim: int) -> Any:
     """Return a batched index array with dimensions inserted, which is batched at outer levels, too, if it was."""
     if hasattr(array, "under"):  # (a view of this array is no longer that of a batched tensor)
-        return padded(supplied("batched")(array.under, array.level), ndim)._array
+        return padded(batching.batched(array.under, array.level), ndim)._array
     return padded(array, ndim)
 
 

@@ -31,14 +31,16 @@ from tinytorch.core.engine import _as_gradient_of_input
 from tinytorch.core.graph import FREED, Edge, Node, enter, leaf_edge, numbers
 from tinytorch.core.mode import BatchLevel, Event, local, on, recording
 from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan, modified
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import batches
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.view import refresh
 from tinytorch.core.warning import warn
 from tinytorch.kernels import meta
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
-from tinytorch.ops import batch_rules, register
+from tinytorch.ops import batch_rules
+from tinytorch.ops.bits import through_bits
 from tinytorch.ops.overrides import disabled
+from tinytorch.ops.register import functions
 
 __all__ = ["Batch", "Batched", "levels", "mapped", "physical", "wrapped"]
 
@@ -331,7 +333,7 @@ def is_batchedtensor(x: Any) -> bool:
 def plain(x: Any) -> Any:
     """Return the plain tensor under a batched one, with a dimension for each level, the outermost first."""
     if mode.is_lazy(x) and type(x._under) is Batched:
-        return supplied("through_bits")(plain, x)
+        return through_bits(plain, x)
     while type(x) is Batched:
         x = x._under
     return x
@@ -348,14 +350,14 @@ def physical(x: Any, level: Batch) -> Any:
         if x._level.number > level.number:
             return batched(physical(x._under, level).transpose(0, 1), x._level)
     elif mode.is_lazy(x):
-        return supplied("through_bits")(functools.partial(physical, level=level), x)
+        return through_bits(functools.partial(physical, level=level), x)
     return x.unsqueeze(0).expand(level.size, *x.shape)
 
 
 def wrapped(x: Any, level: Batch) -> Any:
     """Return the batched tensor of all examples along a first dimension: the inverse of `physical`."""
     if mode.is_lazy(x):
-        return supplied("through_bits")(functools.partial(wrapped, level=level), x)
+        return through_bits(functools.partial(wrapped, level=level), x)
     if type(x) is Batched and x._level.number > level.number:
         return batched(wrapped(x._under.transpose(0, 1), level), x._level)
     return batched(x, level)
@@ -719,7 +721,7 @@ class Batch(BatchLevel):
     # Functions ------------------------------------------------------------------------------------
 
     def _call_function(self, function: Any, caller: Callable[..., Any], ctx: Any, args: tuple[Any, ...]) -> Any:
-        return supplied("function_of_batch")(self, function, caller, ctx, args)
+        return batches.function_of_batch(self, function, caller, ctx, args)
 
 
 #: The names of ops that were called per example, for want of a rule.
@@ -730,7 +732,7 @@ def _stacked(results: list[Any]) -> Any:
     """Return results of one structure with the tensors in it stacked along a first dimension."""
     first = results[0]
     if isinstance(first, Tensor):
-        return register.functions["stack"](results, 0)
+        return functions["stack"](results, 0)
     if isinstance(first, (tuple, list)):
         parts = [_stacked(list(column)) for column in zip(*results, strict=True)]
         return _rebuilt(first, parts)

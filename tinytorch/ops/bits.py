@@ -351,7 +351,7 @@ def _complete() -> None:
         if name.endswith("_") and not name.startswith("_") and name not in ("requires_grad_", "rename_"):
             setattr(BitView, name, _writing(name))
     for name in _OPERATORS.split():
-        if hasattr(Tensor, name):
+        if name in vars(Tensor):
             setattr(BitView, name, _writing(name))
 
 

@@ -10,11 +10,13 @@ import builtins
 from tinytorch.core import mode
 from tinytorch.core.complex import OWN
 from tinytorch.core.op import op
-from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import complex as kernels
 from tinytorch.kernels.arithmetic import conjugate as _conjugate_kernel
 from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.bits import bit_view, with_bits
+from tinytorch.ops.bits import resolved as resolved
+from tinytorch.ops.bits import resolving as resolving
 from tinytorch.ops.register import pointwise, public
 from tinytorch.ops.shape import select
 
@@ -83,8 +85,7 @@ def imaginary_part(input: Tensor) -> Tensor:
 
 
 def _bit_view(negated: Tensor) -> Tensor:
-    made: Tensor = supplied("bit_view")(negated, False, True)
-    return made
+    return bit_view(negated, False, True)
 
 
 def _part(input: Tensor, k: int) -> Tensor:
@@ -103,8 +104,7 @@ conjugate = pointwise(
 
 
 def _with_bits(input: Tensor, conjugated: builtins.bool) -> Tensor:
-    made: Tensor = supplied("with_bits")(input, conjugated, not conjugated)
-    return made
+    return with_bits(input, conjugated, not conjugated)
 
 
 def lazy_conjugate(input: Tensor) -> Tensor:

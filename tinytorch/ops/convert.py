@@ -11,12 +11,13 @@ from tinytorch.core.device import cpu as cpu_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.mode import short
 from tinytorch.core.op import op
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.arguments import check_tensor
-from tinytorch.ops.register import members, pointwise, public
+from tinytorch.ops.register import pointwise, public
 from tinytorch.ops.shape import _copier
 
 
@@ -170,7 +171,7 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
 
 
 #: `Tensor.float` and the like, which are not module attributes since `float` is Python's here.
-members(
+declare_members(
     {
         name: _conversion(getattr(dtypes, name))
         for name in ("bfloat16", "bool", "cdouble", "cfloat", "double", "float", "half", "int", "long", "short")

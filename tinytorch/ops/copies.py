@@ -19,6 +19,7 @@ from tinytorch.core.graph import enter
 from tinytorch.core.mode import local, recording
 from tinytorch.core.node import OpNode
 from tinytorch.core.strided import copy_slices, restrided, strided
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import check_write, count_write, needs_grad
 from tinytorch.kernels import places, rearrange
@@ -29,7 +30,7 @@ from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
 from tinytorch.ops.arguments import check_tensor, ints_of, named, op_of, unless_empty
 from tinytorch.ops.rearrange import constant_pad
-from tinytorch.ops.register import members, public
+from tinytorch.ops.register import public
 
 # Copies of views ----------------------------------------------------------------------------------
 
@@ -580,7 +581,7 @@ def _strided_of(x: Tensor, size: Any, stride: Any, storage_offset: int | None = 
 
 as_strided_ = public("as_strided_")(_view_in_place("as_strided_", _strided_of))
 #: The methods that change shape and strides of a tensor in place.
-members(
+declare_members(
     {
         "as_strided_": as_strided_,
         "squeeze_": _view_in_place("squeeze_", _squeeze_of),

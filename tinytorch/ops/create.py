@@ -20,7 +20,7 @@ from tinytorch.core.device import device as Device
 from tinytorch.core.layout import layout as Layout
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import Event, local, short, tell_of_reading
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import batching, dlpack, sparse
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.core.warning import warn
@@ -230,7 +230,7 @@ def blank_like(
     if hasattr(input, "_level"):  # (inside of `vmap`: what is written to it may differ between the examples)
         example: Any = input
         of_all = blank_like(name, example._under, dtype, device, layout, requires_grad, memory_format)
-        return supplied("batched")(of_all, example._level)
+        return batching.batched(of_all, example._level)
     on = checked_device(input.device if device is None and isinstance(input, Tensor) else device, layout)
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
@@ -326,7 +326,7 @@ def _given_array(data: Any) -> Array | None:
         if not hasattr(data, "__array__") and not hasattr(data, "__dlpack__"):
             return None
         # An array of another library.
-        data = np.asarray(data) if hasattr(data, "__array__") else supplied("from_dlpack")(data)._array
+        data = np.asarray(data) if hasattr(data, "__array__") else dlpack.from_dlpack(data)._array
     dtypes.from_numpy_dtype(data.dtype)  # TypeError for an unsupported dtype
     if not data.dtype.isnative:
         raise ValueError(
@@ -678,8 +678,7 @@ def _sparse(name: str, shape: tuple[int, ...], dtype: Any, device: Any, layout: 
         raise TypeError(f"{name}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
     if chosen(device) is not cpu:
         raise NotImplementedError(f"{name}: sparse tensors on the device {device} are not supported")
-    made: Tensor = supplied("sparse_zeros")(shape, dtype, layout, requires_grad, name)
-    return made
+    return sparse.sparse_zeros(shape, dtype, layout, requires_grad, name)
 
 
 @public(listed=False, traced="creates")
@@ -898,7 +897,7 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
             example: Any = self
             shape = (example._level.size, *shape_of(name, sizes, size))
             of_all = new(example._under, shape, dtype=kind, device=on, requires_grad=requires_grad, layout=layout)
-            return supplied("batched")(of_all, example._level)
+            return batching.batched(of_all, example._level)
         made = blank(shape_of(name, sizes, size), None, kind, on, layout, requires_grad)
         if value is None:
             unwritten(made._array)

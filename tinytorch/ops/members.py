@@ -9,14 +9,15 @@ import numpy as np
 
 from tinytorch.core.layout import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from tinytorch.core.mode import traced_as, without_bits
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import declare_members, sparse
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
 from tinytorch.ops.create import blank, finished
 from tinytorch.ops.memory import dlpack, dlpack_device, set_
-from tinytorch.ops.register import members, public
+from tinytorch.ops.overrides import _torch_function
+from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased
 from tinytorch.ops.storage import Array, _typed_storage, is_storage
 from tinytorch.ops.values import legacy_new
@@ -146,6 +147,13 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
     return made
 
 
+def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
+    """Return a subclass instance that shares the memory of `data`, detached from its graph."""
+    made = as_subclass(data.detach(), cls)
+    made._view, made._edge, made._requires_grad = None, None, False
+    return made.requires_grad_(require_grad)
+
+
 @public(method=True)
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Return whether two tensors have the same shape.
@@ -268,13 +276,15 @@ _ELSEWHERE = ("ipu", "maia", "mtia", "sparse_csr", "vulkan", "xla")
 _SPARSE = "it is a strided tensor, not a sparse one."
 
 #: Members of Tensor whose names differ from this module's, or that do not apply to strided CPU tensors.
-members(
+declare_members(
     {
         "__array_wrap__": array_wrap,
         "__contains__": contains,
         "__cuda_array_interface__": property(_cuda_array),
         "__dlpack__": dlpack,
         "__dlpack_device__": dlpack_device,
+        "__torch_function__": classmethod(_torch_function),
+        "_make_subclass": staticmethod(_make_subclass),
         "_cdata": property(lambda self: id(self)),  # (programs compare it to identify tensors)
         "_typed_storage": _typed_storage,
         "const_data_ptr": const_data_ptr,
@@ -293,14 +303,14 @@ members(
         "resize_as_sparse_": _raises(RuntimeError, "resize_as_sparse_ expects a sparse tensor", _SPARSE),
     }
 )
-members({f"is_{kind}": property(lambda self: False) for kind in _ELSEWHERE})
-members(
+declare_members({f"is_{kind}": property(lambda self: False) for kind in _ELSEWHERE})
+declare_members(
     {
         name: _raises(RuntimeError, f"{name} expected sparse coordinate tensor layout but got Strided", _SPARSE)
         for name in ("coalesce", "indices", "is_coalesced")
     }
 )
-members({
+declare_members({
     name: _raises(
         RuntimeError, f"{name} expected sparse {which} compressed tensor layout but got Strided", _SPARSE
     )
@@ -330,8 +340,7 @@ def to_sparse(
                values=tensor([3.]),
                size=(2,), nnz=1, layout=torch.sparse_coo)
     """
-    made: Tensor = supplied("sparsified")(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
-    return made
+    return sparse.sparsified(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
 
 
 def to_sparse_coo(self: Tensor) -> Tensor:
@@ -341,26 +350,22 @@ def to_sparse_coo(self: Tensor) -> Tensor:
 
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """Return matrices in the layout `torch.sparse_csr`; see `to_sparse`."""
-    made: Tensor = supplied("compressed_from_dense")(self, sparse_csr, None, dense_dim)
-    return made
+    return sparse.compressed_from_dense(self, sparse_csr, None, dense_dim)
 
 
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """Return matrices in the layout `torch.sparse_csc`; see `to_sparse`."""
-    made: Tensor = supplied("compressed_from_dense")(self, sparse_csc, None, dense_dim)
-    return made
+    return sparse.compressed_from_dense(self, sparse_csc, None, dense_dim)
 
 
 def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
     """Return matrices in the layout `torch.sparse_bsr`; see `to_sparse`."""
-    made: Tensor = supplied("compressed_from_dense")(self, sparse_bsr, blocksize, dense_dim)
-    return made
+    return sparse.compressed_from_dense(self, sparse_bsr, blocksize, dense_dim)
 
 
 def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
     """Return matrices in the layout `torch.sparse_bsc`; see `to_sparse`."""
-    made: Tensor = supplied("compressed_from_dense")(self, sparse_bsc, blocksize, dense_dim)
-    return made
+    return sparse.compressed_from_dense(self, sparse_bsc, blocksize, dense_dim)
 
 
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
@@ -371,8 +376,7 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
         >>> torch.tensor([5.0, 7.0]).sparse_mask(mask).values()
         tensor([7.])
     """
-    made: Tensor = supplied("of_sparse")("sparse_mask", (self, mask), {})
-    return made
+    return sparse.of_sparse("sparse_mask", (self, mask), {})
 
 
 def _of_other_layouts(name: str) -> Any:
@@ -380,15 +384,15 @@ def _of_other_layouts(name: str) -> Any:
     return _raises(NotImplementedError, message, "PyTorch has it for other tensors than strided ones only.")
 
 
-members({"to_sparse": to_sparse, "sparse_mask": sparse_mask, "to_mkldnn": _not_a_layout("to_mkldnn")})
-members(
+declare_members({"to_sparse": to_sparse, "sparse_mask": sparse_mask, "to_mkldnn": _not_a_layout("to_mkldnn")})
+declare_members(
     {
         "to_sparse_bsc": to_sparse_bsc, "to_sparse_bsr": to_sparse_bsr, "to_sparse_coo": to_sparse_coo,
         "to_sparse_csc": to_sparse_csc, "to_sparse_csr": to_sparse_csr,
     },
     listed=False,
 )  # fmt: skip
-members({
+declare_members({
     name: _of_other_layouts(name)
     for name in (
         "_indices", "_nnz", "_values", "int_repr", "q_per_channel_axis", "q_per_channel_scales",
@@ -396,8 +400,8 @@ members({
         "sparse_resize_and_clear_",
     )
 })  # fmt: skip
-members({"to_padded_tensor": _of_other_layouts("to_padded_tensor")}, listed=False)
-members(
+declare_members({"to_padded_tensor": _of_other_layouts("to_padded_tensor")}, listed=False)
+declare_members(
     {
         "reinforce": _raises(
             RuntimeError, "reinforce() was removed. Use torch.distributions instead.", "PyTorch removed it."

@@ -16,7 +16,7 @@ import numpy as np
 from tinytorch.core.deterministic import unwritten
 from tinytorch.core.device import as_device, cpu
 from tinytorch.core.mode import local
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import batching
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_inference, check_write, needs_grad
 from tinytorch.core.warning import warn
@@ -353,7 +353,7 @@ def new_empty_strided(
         example: Any = self
         size, stride = (example._level.size, *size), (places.end((tuple(size), tuple(stride), 0)), *stride)
         of_all = new_empty_strided(example._under, size, stride, kind, layout, device, requires_grad=requires_grad)
-        return supplied("batched")(of_all, example._level)
+        return batching.batched(of_all, example._level)
     return empty_strided(size, stride, dtype=kind, layout=layout, device=device, requires_grad=requires_grad)
 
 

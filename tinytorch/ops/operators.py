@@ -7,13 +7,14 @@ from typing import Any
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.notes import leave
 from tinytorch.core.op import in_place, operator_of
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.unusual import refuse_booleans
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import arithmetic, compare, index, masks, special, transcendental
 from tinytorch.ops.linalg import products as linalg
-from tinytorch.ops.register import members, public
+from tinytorch.ops.register import public
 
 
 def _divided_by(self: Tensor, other: Any) -> Any:
@@ -181,7 +182,7 @@ _plus, _minus, _times, _over = (
 )
 _over_in_place, _from_the_right = _operator(_div), _operator(_divided_by)
 
-members(
+declare_members(
     {
         "__add__": _plus,
         "__radd__": _plus,
@@ -240,6 +241,6 @@ members(
         "polygamma": special.polygamma_method,
     }
 )
-members({"__delitem__": index.delitem}, listed=False)
+declare_members({"__delitem__": index.delitem}, listed=False)
 public("detach")(Tensor.detach)
 public("detach_")(Tensor.detach_)

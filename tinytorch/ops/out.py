@@ -15,7 +15,7 @@ import numpy as np
 from tinytorch.core import mode
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.mode import local, recording
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import batching
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
 from tinytorch.core.warning import warn
@@ -24,6 +24,7 @@ from tinytorch.kernels.shape import second
 from tinytorch.ops import arithmetic
 from tinytorch.ops.arguments import not_implemented, op_of
 from tinytorch.ops.autocast import outside
+from tinytorch.ops.bits import into_bits
 from tinytorch.ops.create import bring_to, written
 
 Check = Callable[[str, dtypes.dtype, dtypes.dtype], None]
@@ -259,9 +260,8 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 'out', but got {type(each).__name__}")
     if mode.in_vmap():
-        supplied("refuse_out")(name, (args, kwargs, outs))
+        batching.refuse_out(name, (args, kwargs, outs))
     if any([mode.is_lazy(each) for each in outs]):
-        into_bits = supplied("into_bits")
         return into_bits(lambda plain: into(public, plain, args, kwargs), out, outs)
     read = list(_tensors((args, kwargs)))
     state = local.state

@@ -22,9 +22,9 @@ from tinytorch.core.mode import PerThread, plain, traced_as
 from tinytorch.core.mode import function_modes as modes
 from tinytorch.core.names import module_of
 from tinytorch.core.notes import leave
+from tinytorch.core.supplied import load
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.core.warning import warn
-from tinytorch.ops.later import load
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "asking",
@@ -146,7 +146,7 @@ def handle_torch_function(
     )
 
 
-def _default(cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+def _torch_function(cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
     """Call the function on its arguments as plain Tensors, and convert its results to the class."""
     if not all(issubclass(cls, each) for each in types):
         return NotImplemented
@@ -510,17 +510,6 @@ def quiet(function: Any) -> Any:
     return quiet
 
 
-def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
-    """Return a subclass instance that shares the memory of `data`, detached from its graph."""
-    made = Tensor.as_subclass(data.detach(), cls)
-    made._view, made._edge, made._requires_grad = None, None, False
-    return made.requires_grad_(require_grad)
-
-
-#: Members of Tensor that support subclassing; `register` binds them.
-MEMBERS: dict[str, Any] = {"__torch_function__": classmethod(_default), "_make_subclass": staticmethod(_make_subclass)}
-
-
 # Queries ------------------------------------------------------------------------------------------
 
 
@@ -560,7 +549,7 @@ def resolve_name(f: Any) -> str | None:
 @functools.cache
 def members() -> dict[Any, str]:
     """Return the dispatching members of Tensor, as `__torch_function__` receives them, with their names."""
-    load()
+    load(Tensor)
     found: dict[Any, str] = {}
     for name, member in vars(Tensor).items():
         if isinstance(member, property):
@@ -574,5 +563,5 @@ def members() -> dict[Any, str]:
 
 def as_they_are() -> frozenset[Any]:
     """Return the members of Tensor whose results `Tensor.__torch_function__` does not convert to the subclass."""
-    bound = vars(Tensor)
-    return frozenset((bound["grad"].__get__, bound["_base"].__get__))
+    members: Any = Tensor  # (on the class, properties are themselves)
+    return frozenset((members.grad.__get__, members._base.__get__))

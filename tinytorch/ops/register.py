@@ -14,11 +14,10 @@ Users get a `Function` wrapper around it, which handles `out=`, NumPy's argument
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import MethodType
 from typing import Any, TypeVar
 
 from tinytorch.core import native
@@ -27,14 +26,13 @@ from tinytorch.core.declaration import NUMPY, NUMPY_DIMS, Op, too_many
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import function_modes, plain, traced_as
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import declare_members, left_out, outputs, sparse
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.ops import autocast, overrides
 from tinytorch.ops.overrides import NOT_GIVEN
 
 __all__ = [
-    "Builtin", "Function", "asking", "autocasting", "functions", "members", "methods", "namespace", "no_such_call",
-    "pointwise", "public",
+    "Builtin", "Function", "asking", "autocasting", "functions", "namespace", "no_such_call", "pointwise", "public",
 ]  # fmt: skip
 
 F = TypeVar("F")
@@ -42,10 +40,6 @@ F = TypeVar("F")
 #: Public functions by their dotted names below `torch`: "prod", "linalg.inv", "nn.functional.relu".
 functions: dict[str, Function] = {}
 _lowered: dict[Any, Any] = {}
-#: The methods of Tensor that `public` and `members` have bound.
-methods: dict[str, Any] = {}
-#: The members of Tensor that `overrides.get_overridable_functions` omits.
-unlisted: set[str] = set()
 
 #: Whether both operands must be tensors, and if not, the signatures that PyTorch lists in its error.
 Operands = tuple[bool, tuple[str, ...]]
@@ -189,8 +183,7 @@ class Function(Builtin):
             if self.operands is not None:
                 self._check_operands(args)
         if out is not None:
-            write = importlib.import_module("tinytorch.ops.out").into
-            return self.run(lambda *args, **kwargs: write(self, out, args, kwargs), args, kwargs)
+            return self.run(lambda *args, **kwargs: outputs.into(self, out, args, kwargs), args, kwargs)
         return self.run(self.lowered if autocast.on else self.raw, args, kwargs)
 
     def answered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -204,7 +197,7 @@ class Function(Builtin):
     def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a failed call with numbers for 0-d tensors; else raise `error`."""
         if isinstance(error, NoArray):
-            raise supplied("refused")(self.name, args, kwargs, error) from None
+            raise sparse.refused(self.name, args, kwargs, error) from None
         if self.of_tensors and isinstance(error, TypeError) and "out" not in kwargs:
             self._given(args, kwargs)  # (says which arguments are wrong)
         if isinstance(error, (TypeError, AttributeError)) and (numbers := self._as_numbers(args, kwargs)):
@@ -377,7 +370,7 @@ def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
     def find(name: str) -> Any:
         function = functions.get(f"{home}.{name}")
         if function is None:
-            raise importlib.import_module("tinytorch.ops.left_out").error(module, name)
+            raise left_out.error(module, name)
         setattr(sys.modules[module], name, function)
         return function
 
@@ -475,14 +468,12 @@ def public(
                 raise TypeError(f"two functions are declared as torch.{each}")
         own = [each for each in names if "." not in each]
         bound = method.split() if isinstance(method, str) else own * method
-        for each in bound:
-            _bind(each, also_by(**NUMPY_DIMS)(lowered) if axis else lowered, raw)
-        if listed == "function" or not (listed or any(own)):
-            unlisted.update(bound)
+        made_method = also_by(**NUMPY_DIMS)(lowered) if axis else lowered
+        declare_members(dict.fromkeys(bound, made_method), listed != "function" and bool(listed or any(own)), raw)
         if in_place:
             written = core.in_place(raw)
             for each in own:
-                _bind(f"{each}_", written)
+                declare_members({f"{each}_": written})
                 if in_place == "function":
                     functions[f"{each}_"] = Function(f"{each}_", written)
         return function
@@ -508,27 +499,6 @@ def autocasting(raw: Any) -> Any:
     """
     return _lowered.get(raw, raw)
 
-
-def members(found: dict[str, Any], listed: bool = True) -> None:
-    """Bind members of Tensor, by name, that are not public functions; `listed` is as for `public`."""
-    for name, member in found.items():
-        _bind(name, member)
-    if not listed:
-        unlisted.update(found)
-
-
-def _bind(name: str, function: Any, raw: Any = None) -> None:
-    if name in methods:
-        raise TypeError(f"two methods are declared as Tensor.{name}")
-    methods[name] = function
-    setattr(Tensor, name, overrides.asking(name, function, raw))
-
-
-for _name, _member in list(vars(Tensor).items()):
-    if isinstance(_member, (FunctionType, property)):  # what the body of the class defines
-        setattr(Tensor, _name, overrides.asking(_name, _member))
-for _name, _member in overrides.MEMBERS.items():
-    setattr(Tensor, _name, _member)
 
 _PUBLIC = ("also", "axis", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
 

@@ -15,14 +15,14 @@ from tinytorch.core.mode import alike, short
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import bits, declare_members
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of
-from tinytorch.ops.register import members, pointwise, public
+from tinytorch.ops.register import pointwise, public
 
 # Views: another shape -----------------------------------------------------------------------------
 
@@ -408,8 +408,7 @@ def _matrix_adjoint(input: Tensor) -> Tensor:
 
 
 def _conjugate(input: Tensor) -> Tensor:
-    made: Tensor = supplied("lazy_conjugate")(input) if input._memory.dtype.kind == "c" else input
-    return made
+    return bits.lazy_conjugate(input) if input._memory.dtype.kind == "c" else input
 
 
 def _mT(input: Tensor) -> Tensor:
@@ -440,16 +439,14 @@ def real(input: Tensor) -> Tensor:
         >>> torch.real(torch.tensor([1 + 2j, 3 - 1j]))
         tensor([1., 3.])
     """
-    part: Tensor = supplied("real_part")(input) if input._array.dtype.kind == "c" else input
-    return part
+    return bits.real_part(input) if input._array.dtype.kind == "c" else input
 
 
 def _imag(input: Tensor) -> Tensor:
     """The imaginary part of complex numbers, as a view; RuntimeError for real numbers."""
     if input._array.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    part: Tensor = supplied("imaginary_part")(input)
-    return part
+    return bits.imaginary_part(input)
 
 
 def _set_real(input: Tensor, value: Any) -> None:
@@ -788,7 +785,7 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
     return bool(array.flags.c_contiguous)
 
 
-members(
+declare_members(
     {
         "H": property(_matrix_adjoint),
         "T": property(_reversed_dims),

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import meta
@@ -17,6 +16,7 @@ from tinytorch.ops.arithmetic import mul, true_divide
 from tinytorch.ops.complex import view_as_real
 from tinytorch.ops.create import ones
 from tinytorch.ops.fft import complex_to_complex, complex_to_real, real_to_complex
+from tinytorch.ops.nn.padding import pad
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _expand, _fold, _slice, squeeze, transpose, unfold, unsqueeze
@@ -109,7 +109,7 @@ def stft(
         missing = 3 - input._array.ndim  # (`pad` takes a batch of channels)
         for _ in range(missing):
             input = unsqueeze(input, 0)
-        input = supplied("pad")(input, (n_fft // 2, n_fft // 2), pad_mode)
+        input = pad(input, (n_fft // 2, n_fft // 2), pad_mode)
         for _ in range(missing):
             input = squeeze(input, 0)
     _check_window("stft", input, window)

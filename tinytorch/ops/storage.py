@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from tinytorch.core.device import cpu, device, meta
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import saving
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, places
@@ -86,7 +86,7 @@ class _Storage:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return supplied("reduced")(self)
+        return saving.reduced(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:

@@ -11,12 +11,12 @@ import numpy as np
 from tinytorch.core.deterministic import unwritten
 from tinytorch.core.mode import local, short, tangents_of, tell_of_reading
 from tinytorch.core.notes import leave
+from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, printing
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.silence import cast
-from tinytorch.ops.register import members
 
 
 def _ndim(self: Tensor) -> int:
@@ -288,7 +288,7 @@ def _new(cls: type[Tensor], *args: Any, **kwargs: Any) -> Any:
     return legacy_new(cls, args, kwargs)
 
 
-members(
+declare_members(
     {
         "__new__": staticmethod(_new),
         "__repr__": _repr,
@@ -314,4 +314,4 @@ members(
         "__deepcopy__": _deepcopy,
     }
 )
-members({"__dir__": _dir, "__iter__": _iter}, listed=False)
+declare_members({"__dir__": _dir, "__iter__": _iter}, listed=False)

@@ -18,10 +18,10 @@ import numpy as np
 
 from tinytorch.core.device import device
 from tinytorch.core.layout import layout, sparse_coo
-from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, meta
 from tinytorch.nn.parameter import Parameter
+from tinytorch.ops.bits import bit_view
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _damaged
 from tinytorch.serialization.safe import _BLOCKED, _safe
@@ -64,7 +64,7 @@ def _rebuild_tensor_v2(
     if metadata:
         if type(metadata) is not dict or not metadata.keys() <= {"conj", "neg"}:
             raise pickle.UnpicklingError(f"a tensor has unknown metadata: {reprlib.repr(metadata)}")
-        tensor = supplied("bit_view")(tensor, bool(metadata.get("conj")), bool(metadata.get("neg")))
+        tensor = bit_view(tensor, bool(metadata.get("conj")), bool(metadata.get("neg")))
     tensor.requires_grad = requires_grad
     return tensor
 

@@ -44,7 +44,6 @@ from tinytorch.inspect.mistakes.running import NAMES, evaluated, variables_of, w
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Unknown, is_users, tensors_in
 from tinytorch.inspect.source import assigned_attribute, function_tree, header_of, parsed
-from tinytorch.ops.register import methods
 
 #: A message, and the code that takes the place of the call that failed. {func} stands for what it calls, {args} for its
 #: arguments, {first} for the first one and {rest} for the others, {owner} for what is before the last dot, {attr} for
@@ -1064,7 +1063,7 @@ def _out_of_place(failure: Failure) -> str | tuple[str, int] | None:
         value = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
         return f"{name} = {failure.unparsed(value)}", node.lineno
     call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr[:-1] in methods:
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr[:-1] in vars(Tensor):
         again = ast.Call(ast.Attribute(call.func.value, call.func.attr[:-1], ast.Load()), call.args, call.keywords)
         if call.func.attr.endswith("_"):
             target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else name

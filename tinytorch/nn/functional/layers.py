@@ -15,7 +15,6 @@ from tinytorch.kernels import dtypes, layouts, limits
 from tinytorch.kernels.checks import check_floating, refused, require
 from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
-from tinytorch.nn.functional.padding import pad
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.autocast import raised
 from tinytorch.ops.linalg import products
@@ -23,6 +22,7 @@ from tinytorch.ops.nn import embedding as _embedding
 from tinytorch.ops.nn import norm as _norm
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.nn.norm import check_normalized_shape
+from tinytorch.ops.nn.padding import pad
 from tinytorch.ops.nn.pool import avg_pool2d, avg_pool3d
 from tinytorch.ops.nn.versions import versions
 from tinytorch.ops.random import apart

@@ -49,7 +49,6 @@ from tinytorch.nn.functional.loss import nll_loss as nll_loss
 from tinytorch.nn.functional.loss import pairwise_distance as pairwise_distance
 from tinytorch.nn.functional.loss import poisson_nll_loss as poisson_nll_loss
 from tinytorch.nn.functional.loss import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
-from tinytorch.nn.functional.padding import pad as pad
 from tinytorch.nn.functional.projected_loss import linear_cross_entropy as linear_cross_entropy
 from tinytorch.nn.functional.resampling import affine_grid as affine_grid
 from tinytorch.nn.functional.resampling import grid_sample as grid_sample
@@ -69,6 +68,7 @@ from tinytorch.ops.nn.attention import scaled_dot_product_attention as scaled_do
 from tinytorch.ops.nn.conv import conv_tbc as conv_tbc
 from tinytorch.ops.nn.conv import fold as fold
 from tinytorch.ops.nn.conv import unfold as unfold
+from tinytorch.ops.nn.padding import pad as pad
 from tinytorch.ops.nn.pool import adaptive_avg_pool1d as adaptive_avg_pool1d
 from tinytorch.ops.nn.pool import avg_pool1d as avg_pool1d
 

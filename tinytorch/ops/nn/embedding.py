@@ -9,7 +9,7 @@ import numpy as np
 
 from tinytorch.core.complex import OWN
 from tinytorch.core.op import op
-from tinytorch.core.supplied import supplied
+from tinytorch.core.supplied import sparse
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
 from tinytorch.kernels import dtypes
@@ -238,8 +238,7 @@ _rows_of_sparse = op(
 def _sparse_grad(g: Tensor, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-    made: Tensor = supplied("sparse_rows")(g, count, indices._array, padding_idx)
-    return made
+    return sparse.sparse_rows(g, count, indices._array, padding_idx)
 
 
 def _embedding_gather(g: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
