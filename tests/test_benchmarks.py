@@ -81,16 +81,13 @@ def test_calls_on_small_tensors_do_what_pytorchs_do(kind: str) -> None:
 
     def result(scope: dict[str, Any], call: str) -> Any:
         scope["torch"].manual_seed(0)
-        try:
-            return eval(call, scope)
-        except SyntaxError:  # a statement
-            return exec(call, scope)
+        return (exec if "with " in call or " = " in call else eval)(call, scope)
 
     ours, theirs = (small.names(library) for library in (tinytorch, torch))
     for call in small.CALLS[kind]:
-        mine, other = result(ours, call), result(theirs, call)
+        found = result(ours, call), result(theirs, call)
         if "empty" not in call:
-            compare(mine, other, 1e-4, 1e-5, call)
+            compare(*found, 1e-4, 1e-5, call)
 
 
 @needs_oracle
@@ -142,8 +139,8 @@ def test_a_table_of_small_calls_is_printed() -> None:
     assert run.returncode == 0, run.stderr
     head, *rows = run.stdout.splitlines()
     assert head.split() == ["us", "ours", "PyTorch", "ratio", "kind"]
-    rows = [row.rpartition("  ")[2] for row in rows if re.search(r" [\d.]+ +[\d.-]+ +[\d.-]+  \w+$", row)]
-    assert sorted(rows) == sorted(["arithmetic", *["steps"] * len(small.CALLS["steps"])])
+    kinds = [row.rpartition("  ")[2] for row in rows if re.search(r" [\d.]+ +[\d.-]+ +[\d.-]+  \w+$", row)]
+    assert sorted(kinds) == ["arithmetic", *["steps"] * len(small.CALLS["steps"])]
     assert "no such call or kind: x y" in benchmarks("small", "x y").stderr
 
 

@@ -13,7 +13,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import ones, tensor, zeros
 from tinytorch.ops.join import broadcast_tensors
-from tinytorch.ops.random import normal
+from tinytorch.ops.random import randn
 
 __all__ = [
     "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits",
@@ -44,7 +44,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Tensor:
-    return normal(zeros(shape, dtype=dtype), ones(shape, dtype=dtype))
+    return randn(shape, dtype=dtype)
 
 
 def _sum_rightmost(value: Tensor, dims: int) -> Tensor:

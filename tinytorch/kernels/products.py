@@ -492,14 +492,13 @@ def column_sums(x: Any) -> Any:
 # Others -------------------------------------------------------------------------------------------
 
 
+_CYCLES = np.array([[1, 2, 0], [2, 0, 1]])
+
+
 def cross(x: Any, y: Any, dim: int) -> Any:
     """Return the cross products of vectors along a dimension; the other dimensions broadcast."""
-    out = np.empty_like(x, shape=np.broadcast_shapes(x.shape, y.shape), order="C")
-    a, b, c = (np.moveaxis(array, dim, 0) for array in (x, y, out))
-    for i in range(3):
-        j, k = (i + 1) % 3, (i + 2) % 3
-        np.subtract(a[j] * b[k], a[k] * b[j], out=c[i, ...])
-    return out
+    j, k = _CYCLES
+    return x.take(j, dim) * y.take(k, dim) - x.take(k, dim) * y.take(j, dim)
 
 
 def trace(x: Any) -> Any:

@@ -67,8 +67,12 @@ def rot90(x: Array, k: int, dims: tuple[int, int]) -> Array:
 def roll(x: Array, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Array:
     """Return a copy with the elements shifted along dimensions; without dimensions, of the flattened array."""
     if not dims:
-        return _in_rows(np.roll(x, shifts))
-    out = np.roll(x, shifts, [axis_of(dim, x.ndim, "roll") for dim in dims])
+        return roll(x.reshape(-1), shifts, (0,)).reshape(x.shape)
+    out = x
+    for shift, dim in zip(shifts, dims, strict=True):
+        axis = axis_of(dim, x.ndim, "roll")
+        before, first = (slice(None),) * axis, -shift % max(x.shape[axis], 1)
+        out = np.concatenate((out[(*before, slice(first, None))], out[(*before, slice(first))]), axis)
     return _in_rows(out) if suggested_format(x) == "torch.contiguous_format" else out
 
 
@@ -78,12 +82,18 @@ def _in_rows(x: Array) -> Array:
 
 def tril(x: Array, diagonal: int) -> Array:
     """Return the lower triangles of matrices."""
-    return _in_rows(np.tril(x, _checked("tril", x, diagonal)))
+    return _in_rows(np.where(_is_lower(x, _checked("tril", x, diagonal)), x, x.dtype.type(0)))
 
 
 def triu(x: Array, diagonal: int) -> Array:
     """Return the upper triangles of matrices."""
-    return _in_rows(np.triu(x, _checked("triu", x, diagonal)))
+    return _in_rows(np.where(_is_lower(x, _checked("triu", x, diagonal) - 1), x.dtype.type(0), x))
+
+
+def _is_lower(x: Array, diagonal: int) -> Array:
+    """Return whether an element of a matrix of the last two dimensions is at or below a diagonal."""
+    rows, columns = x.shape[-2:]
+    return np.arange(rows)[:, None] >= np.arange(-diagonal, columns - diagonal)
 
 
 def _checked(name: str, x: Array, diagonal: Any) -> int:

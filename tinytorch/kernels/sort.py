@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .indexing import gather
 from .intp import as_int64, as_intp
 from .layouts import arranged
 from .meta import known
@@ -59,7 +60,7 @@ def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     if not x.ndim:
         return x.copy(), np.zeros((), _INT64, like=x)
     indices = order(x, axis, descending)
-    values = np.take_along_axis(x, indices, axis)
+    values = gather(x, axis, indices)
     return arranged(values, x), indices
 
 
@@ -87,7 +88,7 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
 def _first(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
     """Return what `topk` returns, by sorting."""
     indices = order(x, axis, largest)[(*(_ALL,) * axis, slice(k))].copy("C")
-    return np.take_along_axis(x, indices, axis), indices
+    return gather(x, axis, indices), indices
 
 
 @twin

@@ -11,6 +11,7 @@ import numpy as np
 from .activation import widened
 from .checks import refused
 from .dtypes import FLOATS
+from .indexing import gather
 from .intp import as_int64, as_intp
 from .meta import is_meta
 from .reduce import check_some, itself, kept_shape
@@ -24,7 +25,8 @@ _INT64 = np.dtype(np.int64)
 
 
 def _selected(x: Array, dim: int, keepdim: bool, index: Array) -> tuple[Array, Array]:
-    values, index = np.take_along_axis(x, index, dim), as_int64(index)
+    index = as_int64(index)
+    values = gather(x, dim, index)
     return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
 
@@ -57,7 +59,10 @@ def nanmedian_dim(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 def median_all(x: Array, skip_nan: bool = False) -> Array:
     """Return the lower median of all elements."""
     if x.size:
-        return median_dim(x.reshape(-1), 0, False, skip_nan)[0]
+        if x.dtype.kind == "b":
+            raise refused("median_cpu", x)
+        flat = x.reshape(-1)
+        return flat[median_index(flat, 0, skip_nan)].reshape(())
     # NaN, as x86 converts it to the dtype.
     missing: Any = np.nan if x.dtype.kind in FLOATS else x.dtype.kind == "b"
     if x.dtype.kind == "i" and x.dtype.itemsize >= 4:
@@ -83,7 +88,7 @@ def median_index(x: Array, axis: int, skip_nan: bool) -> Array:
     middle = (length - 1) // 2
     nan = np.isnan(x) if x.dtype.kind == "f" else None
     if nan is None or not nan.any():
-        return np.argpartition(x, middle, axis=axis).take([middle], axis=axis)
+        return np.argpartition(x, middle, axis).take([middle], axis)
     order = np.argsort(x, axis=axis, kind="stable")  # NaN last
     numbers = length - np.count_nonzero(nan, axis=axis, keepdims=True)
     if skip_nan:

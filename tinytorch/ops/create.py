@@ -48,9 +48,10 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
     if not sizes:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
     first = sizes[0]
-    plain = type(first) is tuple and len(sizes) == 1 and {*map(type, first)} == {int} and min(first) > 0
-    if plain and len(first) <= MOST_DIMENSIONS and math.prod(first) < 1 << 60:  # the most frequent case
-        return first
+    usual = first if type(first) is tuple and len(sizes) == 1 else sizes
+    plain = {*map(type, usual)} == {int} and min(usual) > 0
+    if plain and len(usual) <= MOST_DIMENSIONS and math.prod(usual) < 1 << 60:  # the most frequent case
+        return usual
     if isinstance(first, (tuple, list)) and len(sizes) == 1:
         sizes = tuple(first)
     elif not is_index(first):

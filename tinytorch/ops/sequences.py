@@ -162,11 +162,23 @@ def _progression(start: float, step: float, count: int, like: Array) -> Array:
     lanes = 32 // like.itemsize
     wide = np.float32 if like.itemsize == 2 else np.float64
     start, step = float(wide(start)), float(wide(step))
-    numbers = fused(np.arange(count, dtype=wide), step, start).astype(like.dtype)
-    vectors = numbers[: count // (2 * lanes) * 2 * lanes].reshape(-1, lanes)
-    lane = np.broadcast_to(np.arange(lanes, dtype=wide), vectors.shape)
-    vectors[...] = fused(lane, step, vectors[:, :1].astype(wide))
+    numbers = _fused_into(np.arange(count, dtype=wide), step, start, like.dtype)
+    if count >= 2 * lanes:
+        vectors = numbers[: count // (2 * lanes) * 2 * lanes].reshape(-1, lanes)
+        lane = np.broadcast_to(np.arange(lanes, dtype=wide), vectors.shape)
+        vectors[...] = _fused_into(lane, step, vectors[:, :1].astype(wide), like.dtype)
     return numbers
+
+
+def _fused_into(x: Array, y: float, z: Any, dtype: Any) -> Array:
+    """Return x * y + z, rounded once and then to `dtype`."""
+    if dtype == np.float32:  # of float64: an error of two roundings seldom changes what is rounded to float32
+        total = x * y + z
+        error = (np.abs(x * y) + np.abs(total)) * 2.0**-51
+        low, high = (total - error).astype(dtype), (total + error).astype(dtype)
+        if (low.view(np.int32) == high.view(np.int32)).all():
+            return low
+    return fused(x, y, z).astype(dtype)
 
 
 @public(listed=False, traced="creates")
@@ -304,13 +316,10 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
     real = np.float32 if kind is dtypes.float32 else np.float64
     first, last = real(start), real(end)
     step = float((last - first) / real(steps - 1))
-    numbers = np.concatenate(
-        [
-            fused(index[:half].astype(real), step, float(first)),
-            fused((steps - 1 - index[half:]).astype(real), -step, float(last)),
-        ]
-    )
-    return numbers.astype(kind.numpy)
+    index[half:] -= steps - 1
+    distance, nearest = index.astype(real), np.full(steps, first)
+    distance[-1], nearest[half:] = -0.0, last  # (so that -0.0 stays the last element)
+    return fused(distance, step, nearest).astype(kind.numpy, copy=False)
 
 
 # Matrices -----------------------------------------------------------------------------------------

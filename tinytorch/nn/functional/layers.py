@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
@@ -377,8 +376,7 @@ def _keep_mask(input: Tensor, p: float, training: bool, channels: bool) -> Tenso
         return wrap(np.zeros_like(array, shape=()))
     # In the order of the input in memory, in which the random numbers are drawn; for channels that of the dimensions.
     mask: Tensor = wrap(np.empty_like(array, shape=shape, order="C") if channels else layouts.empty_like(array))
-    with no_grad():
-        return apart(mask).bernoulli_(1 - p)
+    return apart(mask).bernoulli_(1 - p)
 
 
 def _dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: bool) -> Tensor:
@@ -387,8 +385,7 @@ def _dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: b
     if mask is None:
         return input
     if p < 1:
-        with no_grad():
-            mask.div_(1 - p)
+        mask.div_(1 - p)
     return input.mul_(mask) if inplace else input * mask
 
 

@@ -563,15 +563,20 @@ def parsed_equation(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
     equation, operands = args[0], list(args[1:])
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = list(operands[0])
-    left, arrow, right = equation.partition("->")
-    parts = left.split(",")
-    starts = [sum(len(part) + 1 for part in parts[:k]) for k in range(len(parts))]
-    terms = [_letters(part, starts[k], f"operand {k}") for k, part in enumerate(parts)]
-    output = _letters(right, len(left) + 2, "output") if arrow else None
+    terms, output = _parsed(equation)
     if len(operands) != len(terms):
         relation = "fewer" if len(operands) < len(terms) else "more"
         raise RuntimeError(f"einsum(): {relation} operands were provided than specified in the equation")
     return terms, output, operands
+
+
+@functools.lru_cache(256)
+def _parsed(equation: str) -> tuple[list[Any], list[Any] | None]:
+    """Return the terms of an equation, and that of the output, which are only read."""
+    left, arrow, right = equation.partition("->")
+    parts = left.split(",")
+    terms = [_letters(part, sum(len(each) + 1 for each in parts[:k]), f"operand {k}") for k, part in enumerate(parts)]
+    return terms, _letters(right, len(left) + 2, "output") if arrow else None
 
 
 def _letters(text: str, start: int, where: str) -> list[Any]:
@@ -712,8 +717,7 @@ def _contracted(
     b, n, m, p = ([lengths[letter] for letter in letters] for letters in (batch, rows, inner, columns))
     if inner and x.dtype != y.dtype and not casting:
         raise RuntimeError(f"expected scalar type {tensor_name(x._array)} but found {tensor_name(y._array)}")
-    x = x.permute([left.index(letter) for letter in batch + rows + inner])
-    y = y.permute([right.index(letter) for letter in batch + inner + columns])
+    x, y = _permuted(x, left, batch + rows + inner), _permuted(y, right, batch + inner + columns)
     # Without inner or without free dimensions the product is elementwise (but under autocasting, sums are products).
     if not inner or not (rows or columns or casting):
         product = x.reshape(b + n + m + [1] * len(p)) * y.reshape(b + [1] * len(n) + m + p)
@@ -726,6 +730,10 @@ def _contracted(
     else:
         product = mm(x.reshape((ns, ms)), y.reshape((ms, ps)))
     return batch + rows + columns, product.reshape(b + n + p)
+
+
+def _permuted(x: Tensor, term: list[Any], order: list[Any]) -> Tensor:
+    return x if term == order else x.permute([term.index(letter) for letter in order])
 
 
 def _outer_product(

@@ -47,6 +47,8 @@ def _ints(name: str, argument: str, position: int, value: Any, n: int) -> tuple[
         TypeError: the value has elements other than ints.
         RuntimeError: the number of ints is not n.
     """
+    if type(value) is int:
+        return (value,) * n
     if isinstance(value, Sequence) and not isinstance(value, str):
         values: Sequence[Any] = value
     else:
