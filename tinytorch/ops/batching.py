@@ -186,7 +186,7 @@ class Batched(Tensor):
     _view = property(lambda self: None)
     _grad = property(lambda self: None, lambda self, g: None)
 
-    _cell = property(lambda self: self._under._cell)  # type: ignore[assignment]
+    _cell = property(lambda self: self._under._cell)
 
     @property
     def _requires_grad(self) -> bool:
@@ -321,6 +321,11 @@ def levels(x: Any) -> list[Batch]:
 def all_levels(xs: Sequence[Any]) -> list[Batch]:
     """Return the levels at which any of some tensors is batched, the innermost first."""
     return sorted({level for x in xs for level in levels(x)}, key=lambda level: level.number, reverse=True)
+
+
+def is_batchedtensor(x: Any) -> bool:
+    """Return whether a tensor is a batched one, inside of `vmap`."""
+    return bool(levels(x))
 
 
 def plain(x: Any) -> Any:
