@@ -294,9 +294,7 @@ from tinytorch.ops.nn.activation import prelu as prelu
 from tinytorch.ops.nn.activation import softmax as softmax
 from tinytorch.ops.nn.conv import conv_tbc as conv_tbc
 from tinytorch.ops.nn.conv import convolution as convolution
-from tinytorch.ops.nn.ctc import ctc_loss as ctc_loss
 from tinytorch.ops.nn.embedding import embedding as embedding
-from tinytorch.ops.nn.embedding import embedding_renorm_ as embedding_renorm_
 from tinytorch.ops.nn.norm import batch_norm as batch_norm
 from tinytorch.ops.nn.norm import group_norm as group_norm
 from tinytorch.ops.nn.norm import instance_norm as instance_norm
@@ -697,7 +695,9 @@ def conv3d(input: Any, weight: Any, bias: Any = ..., stride: Any = ..., padding:
 def conv_transpose1d(input: Any, weight: Any, bias: Any = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: Any = ..., dilation: Any = ...) -> Tensor: """Return the transposed convolution over the last 1 dimensions: the gradient of `conv1d` by its input."""
 def conv_transpose2d(input: Any, weight: Any, bias: Any = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: Any = ..., dilation: Any = ...) -> Tensor: """Return the transposed convolution over the last 2 dimensions: the gradient of `conv2d` by its input."""
 def conv_transpose3d(input: Any, weight: Any, bias: Any = ..., stride: Any = ..., padding: Any = ..., output_padding: Any = ..., groups: Any = ..., dilation: Any = ...) -> Tensor: """Return the transposed convolution over the last 3 dimensions: the gradient of `conv3d` by its input."""
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Any = ..., reduction: Any = ..., zero_infinity: Any = ...) -> Tensor: """Return minus the log-probability that alignments of a sequence give its target; see `nn.functional.ctc_loss`."""
 def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: Any = ..., mode: Any = ..., sparse: Any = ..., per_sample_weights: Any = ..., include_last_offset: Any = ..., padding_idx: Any = ...) -> tuple[Tensor, Tensor, Tensor, Tensor]: """Return sums, means or maxima of rows of `weight`, one per bag of indices; see `nn.functional.embedding_bag`."""
+def embedding_renorm_(weight: Any, indices: Any, max_norm: Any, norm_type: Any = ...) -> Tensor: """Scale the rows of `weight` at `indices` whose norm is larger down to `max_norm`, in place, and return it."""
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool1d`, always without indices."""
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool2d`, always without indices."""
 def max_pool3d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool3d`, always without indices."""

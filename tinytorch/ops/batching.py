@@ -188,7 +188,7 @@ class Batched(Tensor):
     _view = property(lambda self: None)
     _grad = property(lambda self: None, lambda self, g: None)
 
-    _cell = property(lambda self: self._under._cell)  # type: ignore[assignment]
+    _cell = property(lambda self: self._under._cell)
 
     @property
     def _requires_grad(self) -> bool:

@@ -21,7 +21,7 @@ def writing(
     refuses: str | Callable[..., str | None] | None = None,
     complex: str | None = None,
     moves: bool = False,
-    batch: str | None = None,
+    batch: str | Callable[..., Any] | None = None,
     **formulas: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that makes a function writing into its first argument an op and its in-place form.

@@ -490,14 +490,9 @@ def gaussian_nll_loss(
 
     Source: Nix and Weigend, "Estimating the Mean and Variance of the Target Probability Distribution", 1994.
     """
-    if isinstance(var, float):
-        if var < 0:
-            raise ValueError("var has negative entry/entries")
-        variance = var * ones_like(input)
-    elif (var._array < 0).any():
+    if var < 0 if isinstance(var, float) else (var._array < 0).any():
         raise ValueError("var has negative entry/entries")
-    else:
-        variance = var
+    variance = var * ones_like(input) if isinstance(var, float) else var
     if variance.shape != input.shape:
         if input.shape[:-1] == variance.shape:
             variance = variance.unsqueeze(-1)

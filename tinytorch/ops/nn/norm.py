@@ -37,8 +37,8 @@ _layer_norm_grad = op_of(
     layer_norms.layer_norm_grad, name="NativeLayerNormBackward", batch=lambda *given: _of_batch(*given), **_OF_GRADIENTS
 )
 _rms_norm_grad = op_of(
-    layer_norms.rms_norm_grad, batch=lambda *given: _of_batch(*given[:-1], None, given[-1]), name="RmsNormBackward",
-    outputs=2, g=None, x=None, weight=None, scale=None,
+    layer_norms.rms_norm_grad, name="RmsNormBackward", outputs=2, g=None, x=None, weight=None, scale=None,
+    batch=lambda g, needs, x, count, weight, scale: _of_batch(g, needs, x, count, weight, None, scale),
 )  # fmt: skip
 
 
