@@ -161,6 +161,8 @@ KERNEL(median_dim, x, dim, keepdim, skip_nan) {
             const int64_t middle = imax((skip_nan ? numbers : length) - 1, 0) / 2;
             found = select_index(from, after, scratch, length, middle);
             at = scratch[middle];
+            // (Which of equal elements PyTorch takes is known of NumPy's selection.)
+            for (int64_t i = 0; found && i < length; i++) found = i == at || from[i * after] != from[at * after];
         }
         float_data(values)[row] = from[at * after];
         ((int64_t *)PyArray_DATA(ARRAY(indices)))[row] = at;
