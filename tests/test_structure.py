@@ -266,7 +266,7 @@ MAY_LIST_OPS = {
     "autograd.profiler._NAMES": "appearance: names of rows in PyTorch's profiler",
     "autograd.api": "declarations of members of Tensor",
     "autograd.profiler.COUNTED": "appearance: the products that PyTorch's profiler counts",
-    "compiler.recorder.Recorder.wrote": "words of a sentence",
+    "compiler.recorder.Recorder._wrote": "words of a sentence",
     "compiler.trace": "operators of Python",
     "compat": "names of PyTorch that programs ask for",
     "masked._IDENTITIES": "the number that changes no result of a function of `torch.masked`",
@@ -381,7 +381,8 @@ GAPS: dict[str, dict[str, str]] = {
         "windows and images: rules of the public functions say which operators compute them, if there are any": """
             _AdaptiveAvgPool2D _AdaptiveAvgPool3D _AdaptiveMaxPool2D _AdaptiveMaxPool3D _AvgPool2D
             _AvgPool3D _CircularPad1D _CircularPad2D _CircularPad3D _FractionalMaxPool2D
-            _FractionalMaxPool3D _MaxPool2DWithIndices _MaxPool3DWithIndices _MaxUnpool2D _MaxUnpool3D
+            _FractionalMaxPool3D _GridSampler2D _GridSampler3D _GridSamplerBackward
+            _MaxPool2DWithIndices _MaxPool3DWithIndices _MaxUnpool2D _MaxUnpool3D
             _ReflectionPad1D _ReflectionPad2D _ReflectionPad3D _ReplicationPad1D _ReplicationPad2D
             _ReplicationPad3D _UpsampleBicubic2D _UpsampleBicubic2DAa _UpsampleBilinear2D
             _UpsampleBilinear2DAa _UpsampleLanczos2DAa _UpsampleLinear1D _UpsampleNearest1D

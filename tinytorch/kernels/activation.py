@@ -334,7 +334,7 @@ def sigmoid(x: Array, out: Array | None = None) -> Array:
 @twin
 def glu(x: Array, dim: int) -> tuple[Array, Array]:
     """Return a * sigmoid(b), where a and b are the halves of x along `dim`, and sigmoid(b)."""
-    before, half = (slice(None),) * dim, x.shape[dim] // 2
+    before, half = (slice(None),) * (dim % x.ndim), x.shape[dim] // 2
     a, b = x[(*before, slice(half))], x[(*before, slice(half, None))]
     gate = sigmoid(widened(b))
     return (widened(a) * gate).astype(x.dtype, copy=False), gate.astype(x.dtype, copy=False)
