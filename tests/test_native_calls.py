@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import random
 import sys
 import threading
 import types
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import tinytorch as torch
+from tests.faces.native import in_python, seen
 from tinytorch.core import native
 
 pytestmark = pytest.mark.skipif(native.library is None, reason="calls are Python's here")
@@ -153,3 +155,29 @@ def test_floating_point_errors_are_ignored() -> None:
         big = torch.full((4, 4), 3e38)
         for call in (lambda: big @ big, lambda: F.linear(big, big), lambda: big * big, lambda: big / 0, lambda: big**2):
             assert call().isinf().all()
+
+
+def test_keys_select_what_python_selects() -> None:
+    draw = random.Random(0)
+    bounds = (None, -5, -2, 0, 1, 4, torch.tensor(1))
+
+    def part() -> Any:
+        bounded = slice(draw.choice(bounds), draw.choice(bounds), draw.choice((None, None, 1, 2, -1)))
+        return draw.choice((draw.randint(-3, 2), draw.randint(-3, 2), slice(None), bounded, bounded, None, ...))
+
+    def found(shape: list[int], key: Any) -> Any:
+        x = torch.zeros(shape).exp_().cumsum(0).requires_grad_()
+        try:
+            y = x[key]
+            y.cumsum(0).sum().backward()
+        except (IndexError, ValueError) as error:
+            return str(error)
+        return seen(y), seen(x.grad), y.storage_offset()
+
+    for _ in range(1000):
+        shape = [draw.choice((1, 2, 3, 3, 0)) for _ in range(draw.randint(0, 3))]
+        key = tuple([part() for _ in range(draw.randint(1, 4))])
+        key = key[0] if len(key) == 1 and draw.random() < 0.5 else key
+        in_c = found(shape, key)
+        with in_python():
+            assert in_c == found(shape, key), (shape, key)

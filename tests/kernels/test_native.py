@@ -606,6 +606,12 @@ def margins(rng: np.random.Generator) -> Iterator[Arguments]:
             )
 
 
+def rectangles(rng: np.random.Generator) -> Iterator[Arguments]:
+    for rows, columns in ((1, 1), (8, 8), (3, 70), (200, 9), (0, 4)):
+        x = normal(rng, rows, columns)
+        yield from ((each,) for each in (x, x.T, x[:, ::-2]))
+
+
 def medians(rng: np.random.Generator) -> Iterator[Arguments]:
     for x, axis in along(1)(rng):
         order = np.argsort(np.argsort(x, axis, kind="stable"), axis).astype(np.float32)  # without ties
@@ -913,6 +919,8 @@ SAMPLES = {
     "spread_averages": Samples(pool.spread_averages, averaged(True), 1e-5, 1e-6),
     "binary_entropies": Samples(loss.binary_entropies, probabilities),
     "multi_margin_loss": Samples(loss.multi_margin_loss, margins),
+    "sign": Samples(arithmetic.sign, pointwise(1), 0, 0),
+    "trace": Samples(products.trace, rectangles),
     "glu": Samples(activation.glu, halves),
     "median_dim": Samples(statistics.median_dim, medians, 0, 0),
     "search": Samples(sort.search, searched, 0, 0),

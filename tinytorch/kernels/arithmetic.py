@@ -255,6 +255,7 @@ def sgn(a: Array) -> Array:
     return complexes.sgn(a) if a.dtype.kind == "c" else sign(a)
 
 
+@twin
 def sign(a: Array) -> Array:
     """Return -1, 0 or 1: the sign of `a`."""
     if a.dtype.kind not in FLOATS:

@@ -498,6 +498,7 @@ def cross(x: Any, y: Any, dim: int) -> Any:
     return x.take(j, dim) * y.take(k, dim) - x.take(k, dim) * y.take(j, dim)
 
 
+@twin
 def trace(x: Any) -> Any:
     """Return the sum of the diagonal of a matrix."""
     if x.dtype.kind in "iu":

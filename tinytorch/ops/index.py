@@ -431,7 +431,7 @@ def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
     return _index(input, _kept(indices, local.state.grad and input.requires_grad))
 
 
-@short("getitem", selected, part)
+@short("getitem", selected, part, inserted)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """Return the elements selected by `key`: a view for ints, slices, None and ..., a copy for tensors."""
     try:

@@ -190,4 +190,7 @@ KERNEL(power, a, b) {
     return result;
 }
 
-FAMILY(arithmetic, ENTRY(addcmul), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide), ENTRY(add_to_rows), ENTRY(power));
+POINTWISE(sign, (a), (), where(a > 0, broadcast(1), where(a < 0, broadcast(-1), broadcast(0))))
+
+FAMILY(arithmetic, ENTRY(addcmul), ENTRY(sign), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide),
+       ENTRY(add_to_rows), ENTRY(power));

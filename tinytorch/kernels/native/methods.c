@@ -192,76 +192,126 @@ static PyObject *view(Callable *self, PyObject *const *args, Py_ssize_t count, P
     return made;
 }
 
-// Whether all parts of a key are ints and slices of ints; and whether it begins, and ends, with a slice that selects.
-static bool is_basic(PyObject *key, bool *ends_with_int) {
-    bool found = false;
-    for (Py_ssize_t i = 0; i < SIZE(key); i++) {
-        PyObject *part = ITEM(key, i);
-        if (PyLong_CheckExact(part)) {
-            found = *ends_with_int = true;
-        } else if (PySlice_Check(part)) {
-            Py_ssize_t start, stop, step;
-            if (PySlice_Unpack(part, &start, &stop, &step)) PyErr_Clear();
-            else if (step == 1 && start == 0 && stop == PY_SSIZE_T_MAX) continue;  // all
-            return false;
-        } else {
-            return false;
+// Read a slice whose bounds and step are ints or None; false for another one, and for an error. `full`: it is `:`.
+static bool read_slice(PyObject *slice, npy_intp size, Py_ssize_t *start, Py_ssize_t *step, npy_intp *length, bool *full) {
+    static const char *const bounds[] = {"start", "stop", "step"};
+    bool ints = true;
+    *full = true;
+    for (int i = 0; i < 3; i++) {
+        PyObject *bound = PyObject_GetAttrString(slice, bounds[i]);
+        if (bound != Py_None) {
+            *full = false;
+            ints = ints && bound && PyLong_CheckExact(bound);
         }
+        Py_XDECREF(bound);
     }
-    return found;
+    Py_ssize_t stop;
+    if (!ints || PySlice_Unpack(slice, start, &stop, step) || *step < 1) {
+        PyErr_Clear();
+        return false;
+    }
+    *length = PySlice_AdjustIndices(size, start, &stop, *step);
+    if (!*length) *start = 0;
+    return true;
 }
 
-// x[key] for an int, a slice, or a tuple of ints and full slices; `others`: the ops "select" and "slice".
-static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    PyObject *x = self_of(args, count, names, 2), *key = count == 2 ? args[1] : NULL, *given, *array = NULL;
-    int dims = x && key ? PyArray_NDIM(ARRAY_OF(x)) : 0;
-    if (!dims) return FALLBACK;
+// x[key] for a tuple of ints, slices, None and at most one Ellipsis. The op is that of the last part which is not `:`.
+static PyObject *by_tuple(PyObject *ops, PyObject *x, PyObject *key) {
     PyArrayObject *of = ARRAY_OF(x);
-    bool selects = true;
-    if (PyLong_CheckExact(key)) {
-        npy_intp index;
+    Py_ssize_t parts = SIZE(key), used = 0, ellipses = 0;
+    int dims = PyArray_NDIM(of), kept = 0, d = 0, which = -1;
+    for (Py_ssize_t i = 0; i < parts; i++) {
+        ellipses += ITEM(key, i) == Py_Ellipsis;
+        used += ITEM(key, i) != Py_Ellipsis && ITEM(key, i) != Py_None;
+    }
+    if (ellipses > 1 || used > dims || parts + dims - used > MAX_DIMS) return FALLBACK;
+    npy_intp shape[MAX_DIMS], strides[MAX_DIMS], offset = 0, index;
+    PyObject *all = ellipses ? PySlice_New(NULL, NULL, NULL) : NULL;
+    Py_ssize_t steps = parts - ellipses + (ellipses ? dims - used : 0), next = 0;
+    PyObject *given = ellipses && !all ? NULL : PyTuple_New(steps + 1);
+    bool declined = false;
+    for (Py_ssize_t i = 0; given && !declined && i < parts; i++) {
+        PyObject *part = ITEM(key, i);
+        if (part == Py_Ellipsis) {
+            for (Py_ssize_t j = used; j < dims; j++, d++) {
+                shape[kept] = PyArray_DIM(of, d);
+                strides[kept++] = PyArray_STRIDE(of, d);
+                PyTuple_SetItem(given, next++, Py_NewRef(all));
+            }
+            continue;
+        }
+        if (part == Py_None) {
+            shape[kept] = 1;
+            strides[kept++] = 0;
+            which = 2;
+        } else if (PySlice_Check(part)) {
+            Py_ssize_t start, step;
+            bool full;
+            declined = !read_slice(part, PyArray_DIM(of, d), &start, &step, &shape[kept], &full);
+            if (declined) break;
+            if (!full || parts == 1) which = 1;
+            offset += start * PyArray_STRIDE(of, d);
+            strides[kept] = (shape[kept] ? step : 1) * PyArray_STRIDE(of, d);
+            kept++;
+            d++;
+        } else {
+            declined = !read_index(part, PyArray_DIM(of, d), &index);
+            if (declined) break;
+            offset += index * PyArray_STRIDE(of, d++);
+            which = 0;
+        }
+        PyTuple_SetItem(given, next++, Py_NewRef(part));
+    }
+    PyObject *made = NULL;
+    if (given && (declined || which < 0)) {
+        made = FALLBACK;
+    } else if (given) {
+        PyTuple_SetItem(given, next, Py_NewRef(Py_Ellipsis));
+        for (; d < dims; d++) {
+            shape[kept] = PyArray_DIM(of, d);
+            strides[kept++] = PyArray_STRIDE(of, d);
+        }
+        PyObject *values[] = {x, given};
+        made = tt_result_of(ITEM(ops, which), values, 2, view_of(of, kept, shape, strides, offset));
+    }
+    Py_XDECREF(all);
+    Py_XDECREF(given);
+    return made;
+}
+
+// x[key] for an int, a slice, None, or a tuple of them; `others`: the ops "select", "slice" and "unsqueeze".
+static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, 2), *key = count == 2 ? args[1] : NULL, *given, *array;
+    if (!x || !key) return FALLBACK;
+    if (PyTuple_CheckExact(key)) return by_tuple(self->others, x, key);
+    PyArrayObject *of = ARRAY_OF(x);
+    int dims = PyArray_NDIM(of), which = 0;
+    npy_intp shape[MAX_DIMS], strides[MAX_DIMS], index;
+    if (PyLong_CheckExact(key) && dims) {
         if (!read_index(key, PyArray_DIM(of, 0), &index)) return FALLBACK;
         given = PyTuple_Pack(2, key, Py_Ellipsis);
         array = view_of(of, dims - 1, PyArray_DIMS(of) + 1, PyArray_STRIDES(of) + 1, index * PyArray_STRIDE(of, 0));
-    } else if (PySlice_Check(key)) {
-        Py_ssize_t start, stop, step;
-        PyObject *own = PyObject_GetAttrString(key, "step");
-        Py_XDECREF(own);
-        if (own != Py_None || PySlice_Unpack(key, &start, &stop, &step)) {
-            PyErr_Clear();
-            return FALLBACK;
-        }
-        npy_intp shape[MAX_DIMS], length = PySlice_AdjustIndices(PyArray_DIM(of, 0), &start, &stop, step);
+    } else if (PySlice_Check(key) && dims) {
+        Py_ssize_t start, step;
+        bool full;
         memcpy(shape, PyArray_DIMS(of), sizeof(npy_intp) * (size_t)dims);
-        shape[0] = length;
+        if (!read_slice(key, shape[0], &start, &step, &shape[0], &full) || step != 1) return FALLBACK;
         given = PyTuple_Pack(1, key);
-        array = view_of(of, dims, shape, PyArray_STRIDES(of), length ? start * PyArray_STRIDE(of, 0) : 0);
-        selects = false;
-    } else if (PyTuple_CheckExact(key) && SIZE(key) <= dims && is_basic(key, &selects)) {
-        Py_ssize_t parts = SIZE(key);
-        given = PyTuple_New(parts + 1);
-        for (Py_ssize_t i = 0; given && i < parts; i++) PyTuple_SetItem(given, i, Py_NewRef(ITEM(key, i)));
-        if (given) PyTuple_SetItem(given, parts, Py_NewRef(Py_Ellipsis));
-        npy_intp shape[MAX_DIMS], strides[MAX_DIMS], offset = 0, index;
-        int left = 0;
-        for (int d = 0; d < dims; d++) {
-            if (d < parts && PyLong_CheckExact(ITEM(key, d))) {
-                if (!read_index(ITEM(key, d), PyArray_DIM(of, d), &index)) {
-                    Py_XDECREF(given);
-                    return FALLBACK;
-                }
-                offset += index * PyArray_STRIDE(of, d);
-            } else {
-                shape[left] = PyArray_DIM(of, d);
-                strides[left++] = PyArray_STRIDE(of, d);
-            }
-        }
-        array = view_of(of, left, shape, strides, offset);
+        array = view_of(of, dims, shape, PyArray_STRIDES(of), start * PyArray_STRIDE(of, 0));
+        which = 1;
+    } else if (key == Py_None && dims < MAX_DIMS) {
+        shape[0] = 1;
+        strides[0] = 0;
+        memcpy(shape + 1, PyArray_DIMS(of), sizeof(npy_intp) * (size_t)dims);
+        memcpy(strides + 1, PyArray_STRIDES(of), sizeof(npy_intp) * (size_t)dims);
+        given = PyTuple_Pack(2, Py_None, Py_Ellipsis);
+        array = view_of(of, dims + 1, shape, strides, 0);
+        which = 2;
     } else {
         return FALLBACK;
     }
     PyObject *values[] = {x, given};
-    PyObject *made = given ? tt_result_of(ITEM(self->others, selects ? 0 : 1), values, 2, array) : NULL;
+    PyObject *made = given ? tt_result_of(ITEM(self->others, which), values, 2, array) : NULL;
     Py_XDECREF(given);
     return made;
 }

@@ -184,5 +184,17 @@ KERNEL(cross, x, y, dim) {
     return result;
 }
 
-FAMILY(products, ENTRY(product), ENTRY(linear), ENTRY(finished), ENTRY(cross), ENTRY_WITH_NUMPY(mm),
+KERNEL(trace, x) {
+    if (!tt_is_float32(args->x) || PyArray_NDIM(ARRAY(args->x)) != 2) return FALLBACK;
+    const char *x = PyArray_DATA(ARRAY(args->x));
+    const npy_intp *shape = PyArray_DIMS(ARRAY(args->x)), *strides = PyArray_STRIDES(ARRAY(args->x));
+    double total = 0;
+    for (int64_t i = 0; i < imin(shape[0], shape[1]); i++) total += *(const float *)(x + i * (strides[0] + strides[1]));
+    PyObject *result = tt_new_array(args->x, 0, NULL);
+    if (!result) return NULL;
+    *float_data(result) = (float)total;
+    return PyArray_Return(ARRAY(result));
+}
+
+FAMILY(products, ENTRY(product), ENTRY(trace), ENTRY(linear), ENTRY(finished), ENTRY(cross), ENTRY_WITH_NUMPY(mm),
        ENTRY_WITH_NUMPY(mm_nt), ENTRY_WITH_NUMPY(mm_tn), ENTRY_WITH_NUMPY(affine));
