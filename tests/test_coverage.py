@@ -130,7 +130,7 @@ def takes(function: Any, parameter: str) -> bool:
 #: By parameter, the functions that need not accept it by this name.
 KNOWN = {
     # TorchScript's overloads for lists and numbers, which are not accessible from Python.
-    "b": r"torch(\.Tensor)?\.(eq|ne)", "reverse": r"torch(\.Tensor)?\.sort",
+    "a": r"torch\.Tensor\.(eq|ne)", "b": r"torch(\.Tensor)?\.(eq|ne)", "reverse": r"torch(\.Tensor)?\.sort",
     # Parameters of CUDA kernels only.
     "out_dtype": r"torch(\.Tensor)?\.(addmm|baddbmm|bmm|mm)", "cudnn_enable": r"torch\.layer_norm",
     # Documented, but not accepted by PyTorch itself, whose functions have positional parameters.

@@ -509,13 +509,21 @@ static PyObject *full(Callable *self, PyObject *const *args, Py_ssize_t count, P
 }
 
 // zeros_like(x), ones_like, empty_like, full_like(x, number)
+// Whether the strides are those of a new array, also where a dimension of size 1 leaves them open: `empty_like` keeps these.
+static bool in_order(PyArrayObject *array) {
+    npy_intp step = PyArray_ITEMSIZE(array);
+    for (int d = PyArray_NDIM(array); d-- > 0; step *= PyArray_DIM(array, d)) {
+        if (PyArray_STRIDE(array, d) != step) return false;
+    }
+    return true;
+}
+
 static PyObject *create_like(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     Options options;
     PyObject *x = count ? self_of(args, 1, NULL, 1) : NULL, *number;
     if (!x || !read_filling(self, &number) || count != 1 + (number == Py_None)) return FALLBACK;
     int kind = kind_of(SLOT(x, of_tensor.array));
-    if (kind < 0 || !PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x))) return FALLBACK;
-    if (!read_options(self, args + count, names, kind, &options)) return FALLBACK;
+    if (kind < 0 || !in_order(ARRAY_OF(x)) || !read_options(self, args + count, names, kind, &options)) return FALLBACK;
     return new_filled(options, PyArray_NDIM(ARRAY_OF(x)), PyArray_DIMS(ARRAY_OF(x)), number == Py_None ? args[1] : number);
 }
 
