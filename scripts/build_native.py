@@ -41,7 +41,7 @@ SOURCES = "avx512 avx2 baseline module call walk methods threads".split()  # wha
 #: (No `-ffp-contract`: native.h says what is contracted.)
 FLAGS = """
     -std=gnu11 -O3 -fno-math-errno -fno-trapping-math
-    -fvisibility=hidden -Wall -Wextra -Wno-psabi -Wno-missing-field-initializers
+    -fno-asynchronous-unwind-tables -fvisibility=hidden -Wall -Wextra -Wno-psabi -Wno-missing-field-initializers
 """
 LIMITED_API = ("Py_LIMITED_API", "0x030B0000")  # of Python 3.11
 #: The vector width of each instruction set, and the flags that select it.

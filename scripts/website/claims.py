@@ -86,7 +86,7 @@ def claims() -> Iterator[Claim]:
 
     # How large it is.
     native, plain = (platforms[f"x86-64, {name}"]["wheel"] for name in ("Linux", "no compiler"))
-    sizes = f"{native / 1e6:.1f}", f"{plain / 1e6:.1f}"
+    sizes = f"{native / 1e6:.2f}", f"{plain / 1e6:.2f}"
     yield claim("README.md", r"\(([\d.]+) MB, or ([\d.]+) MB without native kernels\)", *sizes)
     yield claim("docs/start/install.md", r"The wheel has ([\d.]+) MB with them, and ([\d.]+) MB without", *sizes)
     yield claim("docs/index.md", r"A wheel of ([\d.]+) MB", sizes[0])
