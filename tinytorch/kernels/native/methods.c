@@ -302,8 +302,10 @@ static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count
     } else if (key == Py_None && dims < MAX_DIMS) {
         shape[0] = 1;
         strides[0] = 0;
-        memcpy(shape + 1, PyArray_DIMS(of), sizeof(npy_intp) * (size_t)dims);
-        memcpy(strides + 1, PyArray_STRIDES(of), sizeof(npy_intp) * (size_t)dims);
+        for (int d = 0; d < dims; d++) {
+            shape[d + 1] = PyArray_DIM(of, d);
+            strides[d + 1] = PyArray_STRIDE(of, d);
+        }
         given = PyTuple_Pack(2, Py_None, Py_Ellipsis);
         array = view_of(of, dims + 1, shape, strides, 0);
         which = 2;
