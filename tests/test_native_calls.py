@@ -157,6 +157,15 @@ def test_floating_point_errors_are_ignored() -> None:
             assert call().isinf().all()
 
 
+@pytest.mark.parametrize("like", [torch.empty_like, torch.zeros_like, torch.rand_like, torch.randn_like])
+def test_strides_of_dimensions_of_size_1_are_those_of_python(like: Any) -> None:
+    sums = torch.arange(24.0).reshape(2, 3, 4).sum(0, keepdim=True).transpose(1, 2)
+    for x in (torch.linalg.matrix_norm(torch.rand(2, 3, 4), "nuc", (0, 2), True), torch.ones(3, 1).t(), sums[..., :1]):
+        in_c = like(x)._array.strides
+        with in_python():
+            assert in_c == like(x)._array.strides
+
+
 def test_keys_select_what_python_selects() -> None:
     draw = random.Random(0)
     bounds = (None, -5, -2, 0, 1, 4, torch.tensor(1))

@@ -320,7 +320,8 @@ class Saved:
 
     def errors_of_hooks_on_saved_tensors(torch):
         x = leaf(torch)
-        raw = (x**2).grad_fn._raw_saved_self
+        node = (x**2).grad_fn
+        raw = node._raw_saved_self  # (of a node that lives: PyTorch's refers to its memory)
         return tried(
             lambda: (x * 2).grad_fn._raw_saved_self.register_hooks(abs, abs),
             lambda: x.exp().grad_fn._raw_saved_result.register_hooks(3, 4),

@@ -119,9 +119,9 @@ def _of_arrays(op: Op) -> Any:
 def _facts(op: Op, form: str, witnessed: bool) -> Facts:
     """Return the facts of an op for a form of call; facts that the code does not depend on are left empty."""
     operands, writes, outward = op.operands, form in (IN_PLACE, WRITING), form in (CALL, OPERATOR)
-    several = outward and (op.outputs != 1 or bool(op.residuals or op.result))
+    several = outward and op.several
     single = len(op.inputs) == 1 and not (several or op.many or op.joint)
-    records = outward and bool(op.wants) and (several or 0 not in op.nondiff)
+    records = outward and op.records
     saved = _plan(op).saved if records and (single or operands == 2) else None
     return Facts(
         form=form, witnessed=witnessed, arguments=len(op.arguments), positional=op.positional,
@@ -155,7 +155,7 @@ class Caller:
         self._witnessed: Any = None
         # To specialise the definition takes a millisecond. Ops of operands and of one tensor share few facts; the
         # functions of other ops are made at the first call.
-        one = len(op.inputs) == 1 and op.outputs == 1 and not (op.many or op.joint or op.residuals or op.result)
+        one = len(op.inputs) == 1 and not (op.several or op.many or op.joint)
         definition = self.generated if op.operands or (one and form == CALL) else self._waiting()
         self.function: Any = definition
         if form != WRITING:

@@ -75,6 +75,16 @@ class Op:
     loss: str | None = None
     multiply_adds: Callable[..., int] | None = None
 
+    @property
+    def several(self) -> bool:
+        """Whether the kernel returns several outputs, or residuals, or the op converts what it returns."""
+        return self.outputs != 1 or bool(self.residuals or self.result)
+
+    @property
+    def records(self) -> bool:
+        """Whether a result may require grad."""
+        return bool(self.wants) and (self.several or 0 not in self.nondiff)
+
     def __init__(
         self,
         kernel: Callable[..., Any],

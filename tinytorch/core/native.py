@@ -75,13 +75,12 @@ def function_of(op: Op, definition: Any, twin: Any, writes: bool) -> Any:
     operands = op.operands
     names = ("input", "other")[:operands] if operands else op.arguments
     positional = operands or op.positional
-    several = op.outputs != 1 or bool(op.residuals or op.result)
     overload = -1 if op.overload is None else op.overload[0]
-    kernel, records = getattr(op.kernel, "ufunc", op.kernel), bool(op.wants) and (several or 0 not in op.nondiff)
+    kernel = getattr(op.kernel, "ufunc", op.kernel)
     function = library.function_of_op(
         definition, op, op.kernel, kernel, twin, op.node_class, None if op.overload is None else op.overload[1], names,
         tuple([op if value is MISSING else value for value in op.defaults]), names[positional:] or None, op.inputs,
-        tuple(map(bool, op._constant)), operands, positional, overload, records, op.view,
+        tuple(map(bool, op._constant)), operands, positional, overload, op.records, op.view,
         bool(operands) and op.floating, op.laid, writes, op.result, op.many is not None, op.outputs, len(op.residuals),
         op.numbers,
     )  # fmt: skip

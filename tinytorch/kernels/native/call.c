@@ -56,6 +56,11 @@ PyObject *tt_new_cell(PyObject *state) {
     return cell;
 }
 
+bool tt_count_write(PyObject *cell) {
+    PyObject *version = PyNumber_Add(PyList_GetItem(cell, 0), tt_one);
+    return version && !PyList_SetItem(cell, 0, version);
+}
+
 PyObject *tt_new_tensor(PyObject *array, PyObject *cell) {
     PyObject *out = array && cell ? PyType_GenericAlloc(package.tensor, 0) : NULL;
     if (!out) {
@@ -304,8 +309,7 @@ bool tt_add_in_place(PyObject *total, PyObject *array) {
 
 // The call --------------------------------------------------------------------------------------
 
-// A saved value: its kind, as in core/node.py, and its position.
-enum { INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED, KEPT };
+// A saved value: its kind, and its position.
 typedef struct {
     int kind, position;
 } Source;
@@ -674,6 +678,9 @@ static PyObject *all_values(const OpCall *c) {
     return all;
 }
 
+// Which inputs need a gradient, for Python's `Op.node`: None where the inputs are a sequence.
+static PyObject *key_of(const OpCall *c) { return c->facts->many ? Py_NewRef(Py_None) : PyLong_FromLong(c->key); }
+
 // Give a result its node; `plan` is NULL where Python makes it. False after an error.
 static bool record(OpCall *c, const Plan *plan, PyObject *out) {
     Facts *facts = c->facts;
@@ -683,7 +690,7 @@ static bool record(OpCall *c, const Plan *plan, PyObject *out) {
         if (!node && PyErr_Occurred()) return false;
     }
     if (!node) {
-        PyObject *all = all_values(c), *key = facts->many ? Py_NewRef(Py_None) : PyLong_FromLong(c->key);
+        PyObject *all = all_values(c), *key = key_of(c);
         if (all && key) {
             node = PyObject_CallFunctionObjArgs(package.node_of, facts->op, key, c->edges, all, array,
                                                 SLOT(out, of_tensor.cell), NULL);
@@ -697,6 +704,14 @@ static bool record(OpCall *c, const Plan *plan, PyObject *out) {
     set_slot(out, of_tensor.edge, edge);
     set_slot(out, of_tensor.requires_grad, Py_NewRef(Py_True));
     return true;
+}
+
+// What a kernel returns, stolen, as an array: a scalar of NumPy becomes one. NULL for anything else.
+static PyObject *as_array(PyObject *returned) {
+    if (PyArray_CheckExact(returned)) return returned;
+    PyObject *array = PyArray_IsScalar(returned, Generic) ? PyArray_FromScalar(returned, NULL) : NULL;
+    Py_DECREF(returned);
+    return array;
 }
 
 // The results of a kernel that returns several arrays, as tensors: `results` is stolen. NULL after an error.
@@ -713,16 +728,8 @@ static PyObject *wrap_several(OpCall *c, PyObject *results) {
     bool done = outs && arrays, differentiable = false;
     for (Py_ssize_t k = 0; done && k < count; k++) {
         PyObject *array = PySequence_GetItem(single, k), *out = NULL;
-        if (array && PyArray_IsScalar(array, Generic)) {
-            PyObject *scalar = array;
-            array = PyArray_FromScalar(scalar, NULL);
-            Py_DECREF(scalar);
-        }
-        if (!array || (array != Py_None && !PyArray_CheckExact(array))) {
-            Py_XDECREF(array);
-            done = false;
-            break;
-        }
+        if (array && array != Py_None) array = as_array(array);
+        if (!(done = array != NULL)) break;
         if (array == Py_None) {
             out = array;
             Py_INCREF(array);
@@ -737,7 +744,7 @@ static PyObject *wrap_several(OpCall *c, PyObject *results) {
     }
     if (done && c->edges && differentiable) {
         residuals = facts->residuals ? PySequence_GetSlice(single, count, count + facts->residuals) : PyTuple_New(0);
-        PyObject *all = all_values(c), *key = facts->many ? Py_NewRef(Py_None) : PyLong_FromLong(c->key), *recorded = NULL;
+        PyObject *all = all_values(c), *key = key_of(c), *recorded = NULL;
         if (residuals && all && key) {
             recorded = PyObject_CallFunctionObjArgs(package.record_several, facts->op, key, c->edges, all, outs, arrays,
                                                     residuals, NULL);
@@ -761,12 +768,7 @@ static PyObject *wrap_several(OpCall *c, PyObject *results) {
 
 // The result of a kernel as a tensor with its node: `array` is stolen. NULL after an error, or where it is Python's.
 static PyObject *wrap_one(OpCall *c, PyObject *array) {
-    if (!PyArray_CheckExact(array)) {
-        PyObject *scalar = array;
-        array = PyArray_IsScalar(scalar, Generic) ? PyArray_FromScalar(scalar, NULL) : NULL;
-        Py_DECREF(scalar);
-        if (!array) return NULL;
-    }
+    if (!(array = as_array(array))) return NULL;
     PyObject *out = wrapped(c, array);
     if (!out || !c->edges || !is_differentiable(SLOT(out, of_tensor.array))) return out;
     Plan *plan = c->facts->many ? NULL : plan_of(c->facts, c->key);
@@ -822,9 +824,7 @@ static PyObject *write_op(Callable *call, PyObject *const *args, Py_ssize_t coun
     PyObject *done = by_loops(facts, kind, args, arrays, arrays[0]);
     if (done == FALLBACK || !done) return done;
     Py_DECREF(done);
-    PyObject *version = PyNumber_Add(PyList_GetItem(cell, 0), tt_one);
-    if (!version || PyList_SetItem(cell, 0, version)) return NULL;
-    return Py_NewRef(x);
+    return tt_count_write(cell) ? Py_NewRef(x) : NULL;
 }
 
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
@@ -1022,8 +1022,8 @@ static PyObject *function_of_op(PyObject *module, PyObject *args) {
     return (PyObject *)call;
 }
 
-// asking(definition, function, of_tensors): the same op, for callers whose arguments' classes are asked: those of a public function
-// or a member, the definition.
+// asking(definition, function, of_tensors): the same op, for callers whose arguments' classes are asked: those of a public
+// function or a member, the definition.
 static PyObject *asking(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *definition, *function;

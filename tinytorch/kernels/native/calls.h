@@ -38,6 +38,9 @@ typedef struct {
     Py_ssize_t rules, sources, holds_tensors, joint, many, any_number;
 } PlanSlots;
 
+// How a value is saved, as in core/node.py.
+enum { INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED, KEPT };
+
 extern TensorSlots of_tensor;
 extern NodeSlots of_node;
 extern StateSlots of_state;
@@ -121,6 +124,8 @@ bool tt_add_in_place(PyObject *total, PyObject *array);
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *tt_call_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *tt_result_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *array);
+// Count a write to the memory of a version counter (core/view.py `count_write`); false after an error.
+bool tt_count_write(PyObject *cell);
 // Whether a tensor requires grad, by itself or by the tensor that it is a view of; true where Python must say it.
 bool tt_may_need_grad(PyObject *x);
 // Read a number in the dtype of a kind; false where Python must say what becomes of it.

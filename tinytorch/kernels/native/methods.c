@@ -346,9 +346,7 @@ static PyObject *setitem(Callable *self, PyObject *const *args, Py_ssize_t count
         if (!tt_read_as(value, kind, &number)) return FALLBACK;
         for (npy_intp i = 0; i < row; i++) memcpy(place + i * itemsize, &number, (size_t)itemsize);
     }
-    PyObject *version = PyNumber_Add(PyList_GetItem(cell, 0), tt_one);
-    if (!version || PyList_SetItem(cell, 0, version)) return NULL;
-    Py_RETURN_NONE;
+    return tt_count_write(cell) ? Py_NewRef(Py_None) : NULL;
 }
 
 // Choices between ops ---------------------------------------------------------------------------
@@ -510,8 +508,7 @@ static PyObject *full(Callable *self, PyObject *const *args, Py_ssize_t count, P
     return new_filled(options, dims, shape, args[1]);
 }
 
-// zeros_like(x), ones_like, empty_like, full_like(x, number)
-// Whether the strides are those of a new array, also where a dimension of size 1 leaves them open: `empty_like` keeps these.
+// Whether the strides are those of a new array, also where a dimension of size 1 leaves them open: `empty_like` keeps them.
 static bool in_order(PyArrayObject *array) {
     npy_intp step = PyArray_ITEMSIZE(array);
     for (int d = PyArray_NDIM(array); d-- > 0; step *= PyArray_DIM(array, d)) {
@@ -520,6 +517,7 @@ static bool in_order(PyArrayObject *array) {
     return true;
 }
 
+// zeros_like(x), ones_like, empty_like, full_like(x, number)
 static PyObject *create_like(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     Options options;
     PyObject *x = count ? self_of(args, 1, NULL, 1) : NULL, *number;
@@ -594,8 +592,8 @@ static PyObject *random_like(Callable *self, PyObject *const *args, Py_ssize_t c
     Options options;
     PyObject *x = count == 1 ? self_of(args, 1, NULL, 1) : NULL;
     int kind = x ? kind_of(SLOT(x, of_tensor.array)) : -1;
-    if (kind < 0 || !PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x))) return FALLBACK;
-    if (!read_options(self, args + count, names, kind, &options) || options.kind == I64) return FALLBACK;
+    if (kind < 0 || !in_order(ARRAY_OF(x)) || !read_options(self, args + count, names, kind, &options)) return FALLBACK;
+    if (options.kind == I64) return FALLBACK;
     return drawn(self, new_filled(options, PyArray_NDIM(ARRAY_OF(x)), PyArray_DIMS(ARRAY_OF(x)), NULL),
                  ITEM(self->others, FIRST_NUMBER), ITEM(self->others, SECOND_NUMBER));
 }
@@ -659,9 +657,7 @@ static PyObject *refill(Callable *self, PyObject *const *args, Py_ssize_t count,
     bool of_bounds = ITEM(self->others, FILLING) == Py_True;
     if (of_bounds ? !(a <= b) : !(b >= 0)) return FALLBACK;
     if (!draw(self, SLOT(x, of_tensor.array), first, second)) return FALLBACK;
-    PyObject *version = PyNumber_Add(PyList_GetItem(cell, 0), tt_one);
-    if (!version || PyList_SetItem(cell, 0, version)) return NULL;
-    return Py_NewRef(x);
+    return tt_count_write(cell) ? Py_NewRef(x) : NULL;
 }
 
 // The kind of a number of Python's: int64, or a dtype of floats (F32 stands for the default one); -1 for others.

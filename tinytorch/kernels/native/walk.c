@@ -101,9 +101,6 @@ static void free_walk(Walk *w) {
 
 // Nodes -----------------------------------------------------------------------------------------
 
-// How a value is saved, as in core/node.py.
-enum { INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED, KEPT };
-
 // A saved value as a formula takes it: a new reference, or NULL after an error.
 static PyObject *unpacked(Walk *w, PyObject *node, PyObject *source, PyObject *item) {
     long kind = PyLong_AsLong(ITEM(source, 0));
@@ -223,9 +220,8 @@ static bool accumulate(Walk *w, PyObject *node, PyObject *g) {
     }
     PyObject *cell = usual && is_plain(grad) ? SLOT(grad, of_tensor.cell) : Py_None;
     if (PyList_Check(cell) && tt_add_in_place(SLOT(grad, of_tensor.array), SLOT(g, of_tensor.array))) {
-        PyObject *version = PyNumber_Add(PyList_GetItem(cell, 0), tt_one);
         Py_DECREF(g);
-        return version && !PyList_SetItem(cell, 0, version);
+        return tt_count_write(cell);
     }
     PyObject *done = help(w, BACKWARD, node, g, NULL);
     Py_DECREF(g);
