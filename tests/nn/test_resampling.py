@@ -108,3 +108,19 @@ def test_half_precision(dtype: str) -> None:
 )
 def test_results_warnings_and_errors(call: Any) -> None:
     same_as_pytorch(lambda torch: call(torch.nn.functional, torch.tensor(IMAGE)))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_points_that_are_not_finite(mode: str, padding: str) -> None:
+    def program(torch: Any) -> Any:
+        x, outs = torch.tensor(IMAGE), []
+        places = ["nan", "inf"] if mode == "bicubic" or padding != "zeros" else ["-1e10"]  # (PyTorch's result for the
+        for place in places:  # rest depends on the position in a vector)
+            grid = torch.linspace(-1.2, 1.2, 24).reshape(2, 3, 2, 2).double()
+            grid[0, 1, 0, 1] = grid[1, 2, 1, 0] = float(place)
+            for dtype in (torch.float32, torch.float64):
+                outs.append(torch.nn.functional.grid_sample(x.to(dtype), grid.to(dtype), mode, padding, True))
+        return outs
+
+    same_as_pytorch(program, rtol=1e-4, atol=1e-4)

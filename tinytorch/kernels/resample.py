@@ -451,7 +451,7 @@ def _weighted(
     if mode == 1:
         at = np.rint(at)
     low = _whole(at)
-    t = at - low.astype(at.dtype)
+    t = at - np.floor(at)
     found = []
     for k, powers in enumerate(_WEIGHTS[mode]):
         for _ in range(order):
@@ -483,7 +483,8 @@ def _taps(
             used = used & (index >= 0) & (index < length)
             flat = flat * length + np.clip(index, 0, length - 1)
             weight = weight * part
-        yield flat, used, np.where(used, weight, 0)
+        # (Of cubic convolution, a weight that is not finite makes the result NaN also outside of the input.)
+        yield flat, used, weight if mode == 2 else np.where(used, weight, 0)
 
 
 @twin
