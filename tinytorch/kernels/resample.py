@@ -500,9 +500,9 @@ def sample(x: Array, grid: Array, mode: int, padding: int, align_corners: bool, 
     """
     spatial = x.shape[2:]
     flat = x.reshape(*x.shape[:2], math.prod(spatial))
-    out: Any = 0
+    out = np.zeros((*x.shape[:2], math.prod(grid.shape[1:-1])), x.dtype)
     for at, used, weight in _taps(grid, mode, padding, align_corners, orders, spatial):
-        out = out + np.where(used, np.take_along_axis(flat, at, 2), 0) * weight
+        out += np.where(used, np.take_along_axis(flat, at, 2), 0) * weight
     return out.reshape(*x.shape[:2], *grid.shape[1:-1])
 
 
