@@ -264,7 +264,7 @@ def grid_sampler(
     if narrow is not None:
         input, grid = input.to(dtypes.float32), grid.to(dtypes.float32)
     n = input._array.ndim - 2
-    out = _samples[n](input, grid, interpolation_mode, padding_mode, bool(align_corners), (0,) * n)
+    out = _samples[n](input, grid, int(interpolation_mode), int(padding_mode), bool(align_corners), (0,) * n)
     return out if narrow is None else out.to(narrow)
 
 
