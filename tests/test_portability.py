@@ -7,6 +7,8 @@ import functools
 import mmap
 import multiprocessing.process
 import os
+import py_compile
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -131,6 +133,23 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
 def test_a_program_without(what: str, usual: list[float], tmp_path: Path) -> None:
     assert len(usual) == 11
     assert results(what, tmp_path) == pytest.approx(usual, rel=1e-6)
+
+
+def test_a_program_without_sources(tmp_path: Path) -> None:
+    program = "import sys, tinytorch as t; x = t.ones(2, requires_grad=True); (x.exp() * x).sum().backward()\n"
+    program += "print(x.grad.tolist()); print(*[m.__file__ for n, m in sys.modules.items() if n[:9] == 'tinytorch'])"
+
+    def run(path: Path) -> list[str]:
+        env = {**os.environ, "PYTHONPATH": str(path)}
+        return subprocess.check_output([sys.executable, "-c", program], text=True, cwd=tmp_path, env=env).split("\n")
+
+    home = Path(tinytorch.__file__).parents[1]
+    expected, files, _ = run(home)
+    shutil.copytree(home / "tinytorch", tmp_path / "tinytorch", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    for each in [Path(file).relative_to(home) for file in files.split() if file.endswith(".py")]:
+        py_compile.compile(str(home / each), str((tmp_path / each).with_suffix(".pyc")), doraise=True)
+    found, files, _ = run(tmp_path)
+    assert found == expected and all(file.startswith(str(tmp_path)) for file in files.split())
 
 
 def test_the_pretence_is_effective(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,6 +117,7 @@ class Op:
         self._constant = [
             formulas.get(arguments[i]) is None and (joint is None or arguments[i] in formulas) for i in self.inputs
         ]
+        self._given = tuple(zip(self.inputs, self._constant, strict=True))
         self.plans: dict[Any, Plan] = {}
         #: The dtypes that the kernel is known to compute with: `refuse_dtypes` adds those that it does not refuse.
         self.accepted = set(_USUAL)
@@ -136,27 +137,17 @@ class Op:
     # Calling --------------------------------------------------------------------------------------
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments in the signature's order, defaults filled in."""
-        if not kwargs and len(self.required) <= len(args) <= self.positional:
-            return args + self.defaults[len(args) :]  # (the usual case)
-        by_place, more = args[: self.positional], args[self.positional :]
-        return self.bound((*by_place, *self.defaults[len(by_place) :]), more, kwargs)
-
-    def bound(self, values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments in the signature's order, for a call that Python cannot bind to the signature.
+        """Return the arguments in the signature's order, defaults filled in.
 
         PyTorch's names `input` and `other`, and NumPy's `axis` and `keepdims`, stand for `x`, `y`, `dim` and `keepdim`.
-
-        Args:
-            values: the arguments with defaults filled in; `MISSING` for absent arguments without a default.
-            more: positional arguments beyond those of the signature.
-            kwargs: keyword arguments whose names are not in the signature.
         """
-        name, found = self.name, list(values)
-        if more:
-            raise too_many(name, self.positional, self.positional + len(more))
+        name, found = self.name, [*args, *self.defaults[len(args) :]]
+        if len(args) > self.positional:
+            raise too_many(name, self.positional, len(args))
         for key, value in kwargs.items():
-            position = self.position.get(key, self.position.get(own_name(key), 0 if key == "input" else None))
+            position = self.position.get(key)
+            if position is None:
+                position = self.position.get(own_name(key), 0 if key == "input" else None)
             if position is None:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
             if found[position] is not self.defaults[position]:
@@ -167,14 +158,10 @@ class Op:
             raise TypeError(f"{name}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
         return tuple(found)
 
-    def given(
-        self, values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the positional and the keyword arguments of a call that Python has bound to the signature."""
+    def given(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments of a call by place, and those that have names alone."""
         count = self.positional
-        args = tuple([value for value in values[:count] if value is not MISSING])
-        named = zip(self.arguments[count:], values[count:], strict=True)
-        return (*args, *more), kwargs | {key: value for key, value in named if value is not MISSING}
+        return tuple(values[:count]), dict(zip(self.arguments[count:], values[count:], strict=True))
 
     def arrays(self, values: tuple[Any, ...]) -> list[Any]:
         """Return the arguments with the array of each tensor in its place."""
@@ -217,13 +204,6 @@ class Op:
             f"{self.name.strip('_')}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
             f"{type(value).__name__}"
         )
-
-    def compute(self, arrays: list[Any]) -> Any:
-        """Call the kernel with the arguments that the method `arrays` has returned."""
-        by_name = dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True))
-        if self.selects:
-            self.refuse_dtypes(arrays)
-        return self.kernel(*arrays[: self.positional], **by_name)
 
     def refuse_dtypes(self, arrays: Sequence[Any]) -> None:
         """Raise PyTorch's error if the kernel does not compute with the dtype of one of its arguments.
@@ -291,6 +271,26 @@ class Op:
             edges.append(edge)
         return edges if found else None
 
+    def needed(self, values: Sequence[Any]) -> tuple[int | None, Any]:
+        """Return the key of a call's plan (see `plan_of`), 0 if no input needs a gradient, and the inputs' edges."""
+        if self.many is not None:
+            edges = self.edges_of(values[self.inputs[0]])
+            return (0 if edges is None else None), edges
+        key, bit, edges = 0, 1, []
+        for i, constant in self._given:
+            x = values[i]
+            edge = None
+            if type(x) is Tensor or isinstance(x, Tensor):
+                key |= bit << 8
+                if x._view is not None:
+                    refresh(x)
+                if x._requires_grad and not constant:
+                    edge = x._edge or leaf_edge(x)
+                    key |= bit
+            edges.append(edge)
+            bit <<= 1
+        return (key if key & 255 else 0), edges
+
     def record(
         self,
         edges: list[Edge | None],
@@ -310,20 +310,13 @@ class Op:
             residuals: further arrays that the kernel returned for the formulas.
             written_to: the first input, if the op wrote into it in place; `before` is a copy of its former elements.
         """
-        if self.many is not None:
-            key: Any = None  # one formula computes all gradients
-        else:
+        key: Any = None  # one formula computes all gradients
+        if self.many is None:
             key = 0
-            k = 0
-            for i in self.inputs:
-                if edges[k] is not None:
-                    if self._constant[k]:
-                        edges[k] = None
-                    else:
-                        key |= 1 << k
-                if isinstance(values[i], Tensor):
-                    key |= 256 << k
-                k += 1
+            for k, i in enumerate(self.inputs):
+                if edges[k] is not None and self._constant[k]:
+                    edges[k] = None
+                key |= (edges[k] is not None) << k | isinstance(values[i], Tensor) << 8 + k
             if not key & 255:
                 return None
         node = self.node(key, edges, values, outs, cell, residuals)
@@ -363,7 +356,7 @@ class Op:
         if node.outputs != 1:
             node.take_outputs(outs)
         try:
-            node.saved = plan.keep(*values, outs if self.outputs != 1 else outs[0], cell, residuals)
+            node.saved = plan.keep(values, outs if self.outputs != 1 else outs[0], cell, residuals)
         except TypeError:
             raise RuntimeError(INFERENCE_NOT_SAVED) from None
         return node
@@ -383,8 +376,7 @@ class Op:
 
     def _plan(self, needs: tuple[bool, ...], given: tuple[bool, ...]) -> Plan:
         """Return the plan for the inputs in `needs`, which need gradients (`given`: which inputs are tensors)."""
-        plan = Plan(self.joint is not None, self.many is not None, self.outputs == 0)
-        plan.call = len(self.arguments), self.outputs != 1
+        plan = Plan(self.joint is not None, self.many is not None, self.outputs == 0, self.outputs != 1)
         is_tensor = dict(zip(self.inputs, given, strict=True))
         if self.joint is not None:
             sources = [self._source(name, is_tensor) for name in self.wants["joint"]]

@@ -2,7 +2,7 @@
 
 Nodes wait on a heap ordered by creation number, the latest first. Creation order is a topological order, so when a
 node is popped from the heap all gradients of its outputs have arrived: no recursion, no counting of dependencies.
-Leaves come last, or while hooks exist, as soon as their gradients are complete (`graph.Watch`).
+Leaves come as soon as their gradients are complete, as in PyTorch (`graph.Watch`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from tinytorch.core.graph import DEEPEST, Edge, Node, Start, Watch, in_use, leaf_edge, running
+from tinytorch.core.graph import DEEPEST, Edge, Node, Start, Watch, leaf_edge, running
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import ForwardLevel, dispatch_step, local, on_another_stack
 from tinytorch.core.native import library
@@ -50,35 +50,28 @@ def walk(
     for edge in targets or () if capture else ():
         wanted.setdefault(edge[0], []).append(edge)
     captured: dict[Edge, Tensor] = {}
-    # By minus the creation number: [node, gradient, whether the gradient is a sum that this walk has computed]; the
-    # last is a bit mask where the node has several outputs.
-    # (Keyed by number rather than by node: numbers hash evenly, addresses at times do not.)
-    waiting: dict[int, list[Any]] = {-start.number: [start, None, False]}
-    heap = [-start.number]
-    push: Callable[[list[int], int], None] = heappush
-    watch = watch_before = None
-    if in_use:
-        watch_before = running.watch
-        watch = running.watch = Watch(start, needed, not capture)
-        push = watch.push
-    recording = state.grad
-    state.grad = create_graph
-    callbacks_before = state.callbacks
-    callbacks = state.callbacks = []
+    before = state.grad, state.callbacks, running.watch
+    callbacks: list[Callable[[], Any]] = []
+    state.grad, state.callbacks, running.watch = create_graph, callbacks, None
     modes = state.modes
-    step: Any
     # Whether the gradients may be differentiated: then formulas use no cached residuals, and sums are not in place.
     differentiable = create_graph or (modes is not None and any(isinstance(mode, ForwardLevel) for mode in modes))
     # Whether no mode sees the accumulation into leaves, which can then take a gradient over rather than copy it.
     leaves_apart = modes is not None and not any(mode.sees_leaves for mode in modes)
     state.depth += 1
     try:
-        if library is not None and not create_graph and modes is None and targets is None and watch is None:
-            library.run_walk(start, retain_graph, HELPERS)
-            heap.clear()
+        # By minus the creation number: [node, the gradients of its outputs, of which of them they are sums that this
+        # walk has computed, as bits]. (Numbers hash evenly, addresses at times do not.)
+        waiting: dict[int, list[Any]] = {}
+        heap: list[int] = []
+        simple = not create_graph and modes is None and targets is None
+        if library is None or not simple or not library.run_walk(start, retain_graph, HELPERS):
+            watch = running.watch = Watch(start, needed, not capture)
+            waiting[-start.number] = [start, [None], 0]
+            heap.append(-start.number)
         while heap:
-            order = heappop(heap)
-            node, g, _ = waiting.pop(order)
+            node, gs, _ = waiting.pop(heappop(heap))
+            g = gs[0] if node.outputs == 1 else node._from_list(gs)
             if wanted and node in wanted:
                 at_end = node not in passed
                 if at_end and node.hooks is not None:  # (else PyTorch, too, captures it before the hooks)
@@ -89,16 +82,12 @@ def walk(
                     continue
             if node.hooks is not None:
                 g = node.run_hooks_before(g)
-            # A leaf takes a gradient over if nothing else refers to it: drop this loop's references.
-            grads = array = entry = None
             if g is None:
                 grads = node.without_gradient(differentiable, needed)
             elif modes is None or (leaves_apart and node.number < 0):
                 grads = node.backward(g, create_graph, needed)
             else:
-                step = functools.partial(node.backward, g, differentiable, needed)
-                grads = dispatch_step(node, step)
-                step = None  # it refers to `g`
+                grads = dispatch_step(node, functools.partial(node.backward, g, differentiable, needed))
             if not retain_graph:
                 node.release()
             if node.hooks is not None and node.hooks.post:
@@ -111,64 +100,37 @@ def walk(
                     if node is start and target.hooks is not None and len(node.edges) == 1:
                         target.run_tensor_hooks(g if target.outputs == 1 else _with_other_outputs(edge, g))
                     continue
-                order = -target.number
-                if g is None:  # the node is visited all the same: hooks and a `Function` run
-                    if order not in waiting and edge not in node.unreached:
-                        waiting[order] = [target, None, False]
-                        push(heap, order)
-                    continue
-                if type(g) is not Tensor and g._receives is not None:
-                    if g.layout is not strided:
-                        g = sparse.fitted_gradient(g, *shape_and_kind(edge))
-                        _collect_sparse(g, edge, waiting, functools.partial(push, heap))
-                        continue
-                    g = bits.resolved(g)
-                array = g._array
-                if array.dtype is not target.dtype or array.shape != target.shape:
-                    if target.outputs == 1:
-                        g = _as_gradient_of_input(node, grads, g, target.shape, target.dtype)
-                    else:  # its dtype is a tuple, so the comparison above was true
-                        g = _as_gradient_of_input(node, grads, g, target.shape[number], target.dtype[number])
-                        entry = waiting.get(order)
-                        if entry is None:
-                            entry = waiting[order] = [target, None, False]
-                            push(heap, order)
-                        if entry[1] is None:
-                            entry[1] = [None] * target.outputs
-                        slots, own = entry[1], 1 << number
-                        if slots[number] is None:
-                            slots[number] = g
-                        elif entry[2] & own and modes is None:
-                            slots[number]._array = add_into(slots[number]._array, g._array)
-                        elif entry[2] & own:
-                            slots[number] = _added(slots[number], g)
-                        else:
-                            slots[number] = slots[number] + g
-                            entry[2] |= 0 if differentiable else own
-                        continue
-                entry = waiting.get(order)
+                entry = waiting.get(-target.number)
                 if entry is None:
-                    waiting[order] = [target, g, False]
-                    push(heap, order)
-                elif entry[2] and modes is None:
-                    entry[1]._array = add_into(entry[1]._array, g._array)
-                elif entry[2]:
-                    entry[1] = _added(entry[1], g)
-                elif entry[1] is None:
-                    entry[1] = g
+                    if g is None and edge in node.unreached:
+                        continue
+                    entry = waiting[-target.number] = [target, [None] * target.outputs, 0]
+                    if target.number > 0:
+                        heappush(heap, -target.number)
+                if g is None:  # the node is visited all the same: hooks and a `Function` run
+                    continue
+                if type(g) is not Tensor or g._array.dtype is not target.dtype or g._array.shape != target.shape:
+                    g = _fitted(node, g, edge, grads)
+                gs = entry[1]
+                if gs[number] is None:
+                    gs[number] = g
+                elif type(g) is not Tensor and g._receives is not None:
+                    gs[number] = _sum(gs[number], g)
+                    entry[2] &= ~(1 << number)  # (what is added next may be dense)
+                elif not entry[2] >> number & 1:
+                    gs[number] = _sum(gs[number], g)
+                    entry[2] |= (not differentiable) << number
+                elif modes is None:
+                    gs[number]._array = add_into(gs[number]._array, g._array)
                 else:
-                    entry[1] = entry[1] + g if entry[1].layout is strided else g + entry[1]
-                    entry[2] = not differentiable
-            if watch is not None:
-                watch.serve(node, waiting, heap)
+                    gs[number] = _added(gs[number], g)
+            watch.serve(node, waiting, heap)
         for callback in callbacks:  # (one may add another)
             callback()
         return captured
     finally:
         state.depth -= 1
-        state.grad, state.callbacks = recording, callbacks_before
-        if watch is not None:
-            running.watch = watch_before
+        state.grad, state.callbacks, running.watch = before
 
 
 # What the twin of the loop (kernels/native/walk.c) leaves to Python.
@@ -190,16 +152,17 @@ def hooked_after(node: Node, grads: list[Any], g: Any) -> Any:
     return node.run_hooks_after(_as_gradients_of_inputs(node, grads), g) if node.hooks.post else grads
 
 
-def _fitted(node: Node, g: Tensor, edge: Edge) -> Tensor:
-    """Return a gradient as the node at an edge takes it."""
+def _fitted(node: Node, g: Tensor, edge: Edge, grads: Sequence[Any] = ()) -> Tensor:
+    """Return a gradient, one of `grads`, as the node at an edge takes it."""
     shape, kind = shape_and_kind(edge)
+    plain = g
     if type(g) is not Tensor and g._receives is not None:
         if g.layout is not strided:
             return sparse.fitted_gradient(g, shape, kind)
-        g = bits.resolved(g)
-    if g._array.dtype is kind and g._array.shape == shape:
-        return g
-    return _as_gradient_of_input(node, [g], g, shape, kind)
+        plain = bits.resolved(g)
+    if plain._array.dtype is kind and plain._array.shape == shape:
+        return plain
+    return _as_gradient_of_input(node, [plain if each is g else each for each in grads or (g,)], plain, shape, kind)
 
 
 def _sum(x: Tensor, g: Tensor) -> Tensor:
@@ -230,25 +193,6 @@ def _added(x: Tensor, g: Tensor) -> Tensor:
         x += g
         return x
     return total
-
-
-def _collect_sparse(g: Tensor, edge: Edge, waiting: dict[int, list[Any]], push: Callable[[int], None]) -> None:
-    """Add a sparse gradient to what has arrived at a node."""
-    target, number = edge
-    order = -target.number
-    entry = waiting.get(order)
-    if entry is None:
-        entry = waiting[order] = [target, None, False]
-        push(order)
-    if target.outputs == 1:
-        entry[1] = g if entry[1] is None else entry[1] + g if entry[1].layout is strided else g + entry[1]
-        entry[2] = False  # (what is added next may be dense)
-        return
-    if entry[1] is None:
-        entry[1] = [None] * target.outputs
-    slots = entry[1]
-    slots[number] = g if slots[number] is None else slots[number] + g
-    entry[2] &= ~(1 << number)
 
 
 def gradients(

@@ -70,7 +70,7 @@ class Hooks:
         lock: held while a gradient is accumulated into the leaf.
     """
 
-    __slots__ = ("__weakref__", "accumulated", "lock", "post", "pre", "retain", "tensor")
+    __slots__ = ("accumulated", "lock", "post", "pre", "retain", "tensor")
 
     def __init__(self) -> None:
         self.tensor: dict[int, OrderedDict[int, Hook]] = {}
@@ -79,11 +79,6 @@ class Hooks:
         self.post: OrderedDict[int, Hook] = OrderedDict()
         self.accumulated: OrderedDict[int, Hook] = OrderedDict()
         self.lock = threading.RLock()  # reentrant: a hook may run backward itself
-        in_use.add(weakref.ref(self, in_use.discard))
-
-
-#: All `Hooks` objects alive: while there are any, a walk visits leaves in PyTorch's order (see `Watch`).
-in_use: set[weakref.ref[Hooks]] = set()
 
 
 def run_hooks(hooks: OrderedDict[int, Hook], value: Any, *rest: Any) -> Any:
@@ -342,8 +337,7 @@ def enter(node: Any, edges: tuple[Edge | None, ...], shape: Any, dtype: Any, end
         node: the node.
         edges: those of its inputs.
         shape, dtype: those of its output, or tuples of them.
-        end: whether the node is an end of the graph, which saves nothing. A walk visits these last, with the sum of
-            their gradients: their numbers are less than those of all other nodes.
+        end: whether the node is an end of the graph, which saves nothing and has a negative number.
     """
     node.edges = edges
     node.hooks = None
@@ -550,15 +544,14 @@ def hooks_of_leaf(leaf: Tensor) -> Hooks:
     return leaf._hooks
 
 
-# The order of leaves while hooks exist --------------------------------------------------------------
+# The order of leaves --------------------------------------------------------------------------------
 
 
 class Watch:
-    """A look ahead on a walk during which hooks may run: what it will visit, and when a leaf's gradient is complete.
+    """A look ahead on a walk: what it will visit, and when the gradient of a leaf is complete.
 
-    Without hooks a walk visits leaves last, which costs nothing. While hooks exist, each leaf is visited as in PyTorch:
-    as soon as the last node that contributes to it has run. So hooks see the `.grad` of finished layers, and memory
-    that post-accumulate hooks free is free during the walk.
+    Each leaf is visited as in PyTorch, as soon as the last node that contributes to it has run: hooks see the `.grad`
+    of finished layers, and memory that post-accumulate hooks free is free during the walk.
 
     Attributes:
         number: identifies the walk.
@@ -587,12 +580,6 @@ class Watch:
                     self.nodes.add(child)
                     stack.append(child)
 
-    @staticmethod
-    def push(heap: list[int], order: int) -> None:
-        """Put a node on the heap; leaves are put there by `serve`."""
-        if order < 0:
-            heappush(heap, order)
-
     def serve(self, node: Node, waiting: dict[int, Any], heap: list[int]) -> None:
         """Put the leaves that `node` was the last to contribute to at the top of the heap."""
         for k, edge in enumerate(node.edges):
@@ -613,7 +600,7 @@ DEEPEST = 20
 
 
 class _Running(threading.local):
-    watch: Watch | None = None  # the look-ahead of the walk that runs in this thread, while hooks exist
+    watch: Watch | None = None  # the look ahead of the walk in Python that runs in this thread
 
 
 running = _Running()

@@ -14,7 +14,6 @@ import numpy as np
 
 from tinytorch.core.declaration import MISSING, record_several
 from tinytorch.core.graph import DEEPEST, FREES_BY_RECURSION, AccumulateGrad, add_tail, leaf_edge, numbers
-from tinytorch.core.graph import in_use as hooks_in_use
 from tinytorch.core.mode import State, function_modes, local, runs
 from tinytorch.core.node import OpNode, Plan
 from tinytorch.core.supplied import layouts
@@ -50,7 +49,7 @@ def _configured() -> Any:
     )  # fmt: skip
     objects = (
         Tensor, None, Size, dtypes.dtype, View, OpNode, AccumulateGrad, weakref.ref,
-        local, runs, function_modes, numbers, hooks_in_use, np.add, DEEPEST,
+        local, runs, function_modes, numbers, np.add, DEEPEST,
         (dtypes.float32, dtypes.float64, dtypes.int64),
         refresh, leaf_edge, _plan_of, _node_of, record_several, add_tail if FREES_BY_RECURSION else None, MethodType,
         layouts.arranged, silence.add_into,

@@ -15,7 +15,6 @@ from typing import Any
 from tinytorch.core.complex import conjugated
 from tinytorch.core.graph import FREED, Edge, Node
 from tinytorch.core.mode import recording
-from tinytorch.core.specialise import Specialiser
 from tinytorch.core.supplied import picture
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
@@ -41,20 +40,15 @@ class Plan:
         sources: per saved value (kind, position): which input, argument, output or residual it is.
         rules: (input's position, formula, indices into the saved values of its arguments after `g`).
         holds_tensors: whether any saved value is a tensor (otherwise a second backward does no harm).
-        call: the number of the op's arguments; whether it has several outputs.
-        keep: `keep(*arguments, out, cell, residuals)` returns the saved values of a call. `out` is its array, `cell`
-            the version counter; of several outputs, tuples of them.
+        outs: whether the op has several outputs.
     """
 
     __slots__ = (
-        "any_number", "call", "conjugate", "holds_tensors", "index", "joint", "keep", "many", "packed", "rules",
-        "sources",
+        "any_number", "conjugate", "holds_tensors", "index", "joint", "many", "outs", "packed", "rules", "sources",
     )  # fmt: skip
 
-    call: tuple[int, bool]
-    keep: Callable[..., list[Any]]
-
-    def __init__(self, joint: bool, many: bool, any_number: bool) -> None:
+    def __init__(self, joint: bool, many: bool, any_number: bool, outs: bool = False) -> None:
+        self.outs = outs
         self.joint = joint  # whether one formula computes the gradients of all inputs that need one
         self.many = many  # whether one formula computes the gradients of a sequence of tensors
         self.any_number = any_number  # whether the op returns any number of outputs
@@ -64,23 +58,6 @@ class Plan:
         self.holds_tensors = False
         self.packed: Plan | None = None  # the plan of the same values, packed by hooks
         self.conjugate: Plan | None = None  # the plan of the same values for complex gradients
-
-    @property
-    def saved(self) -> tuple[bool, tuple[tuple[int, Any], ...]]:
-        """What the code that collects the saved values depends on: the sources, and whether there are several outputs.
-
-        Functions among the sources are called by their numbers.
-        """
-        return self.call[1], tuple([(kind, None if kind == PROPERTY else i) for kind, i in self.sources])
-
-    def __getattr__(self, name: str) -> Any:
-        """Make `keep` when it is first asked for."""
-        if name != "keep":
-            raise AttributeError(name)
-        saved, count = self.saved, self.call[0]
-        names = [*[f"values{k}" for k in range(count)], "out", "cell", "residuals"]
-        self.keep = _KEEP.made(saved, names, len(names), False, values=count)(saved, self)
-        return self.keep
 
     def of_packed(self) -> Plan:
         """Return the plan of the same values with all tensors among them packed by hooks."""
@@ -112,42 +89,31 @@ class Plan:
             self.holds_tensors |= source[0] in TENSORS
         return self.index[source]
 
+    def keep(self, values: Any, out: Any, cell: Any, residuals: Any) -> list[Any]:
+        """Return the saved values of a call. It raises a TypeError for a tensor without a version counter.
 
-def saved_values(plan: Any, saved: Any, values: Any, out: Any, cell: Any, residuals: Any) -> list[Any]:
-    """Return the saved values of a call. It raises a TypeError for a tensor without a version counter.
-
-    The calls of ops contain it for their own sources (`core/call.py`), since a loop over these would be slower.
-
-    Args:
-        plan: the plan.
-        saved: what `Plan.saved` returns for it.
-        values: the arguments of the call.
-        out: the array of the output, or a tuple of them; `cell` is its version counter.
-        residuals: the arrays that the kernel returned for the formulas.
-    """
-    return [
-        (values[i], values[i]._cell[0]) if kind == INPUT
-        else (out[i], cell[i], cell[i][0]) if kind == OUTPUT and saved[0]
-        else (out, cell, cell[0]) if kind == OUTPUT
-        else values[i] if kind == PLAIN
-        else (residuals[i], None, 0) if kind == RESIDUAL
-        else values[i]._array.shape if kind == SHAPE
-        else plan.sources[k][1](values) if kind == PROPERTY
-        else (values[i]._array, values[i]._cell, values[i]._cell[0])
-        for k, (kind, i) in enumerate(saved[1])
-    ]  # fmt: skip
-
-
-def _keep(saved: Any, plan: Plan) -> Any:
-    """Return the function that collects the saved values of a plan."""
-
-    def keep(values: Any, out: Any, cell: Any, residuals: Any) -> Any:
-        return saved_values(plan, saved, values, out, cell, residuals)
-
-    return keep
-
-
-_KEEP = Specialiser(_keep, "values", saved_values)
+        Args:
+            values: the arguments of the call.
+            out: the array of the output, or a tuple of them; `cell` is its version counter.
+            residuals: the arrays that the kernel returned for the formulas.
+        """
+        saved: list[Any] = []
+        for kind, i in self.sources:  # (the commonest first)
+            if kind == INPUT:
+                x = values[i]
+                saved.append((x, x._cell[0]))
+            elif kind == OUTPUT:
+                array, own = (out[i], cell[i]) if self.outs else (out, cell)
+                saved.append((array, own, own[0]))
+            elif kind == SHAPE:
+                saved.append(values[i]._array.shape)
+            elif kind == RESIDUAL:
+                saved.append((residuals[i], None, 0))
+            elif kind == KEPT:
+                saved.append((values[i]._array, values[i]._cell, values[i]._cell[0]))
+            else:
+                saved.append(i(values) if kind == PROPERTY else values[i])
+        return saved
 
 
 class OpNode(Node):

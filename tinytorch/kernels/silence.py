@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["add_into", "cast", "is_entered", "quiet", "quietly", "runner"]
+__all__ = ["add_into", "cast", "context", "quiet", "quietly", "runner"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -21,17 +21,16 @@ _ignoring = Context()
 _ignoring.run(np.seterr, all="ignore")
 
 
+#: `context().run(function, *args, **kwargs)` is `quietly(function, *args, **kwargs)`, without a call in between.
+context = _ignoring.copy
+
+
 def runner() -> Any:
     """Return a function for one thread that calls its first argument with the others, and ignores errors meanwhile.
 
-    A nested call of it (by a finalizer that Python runs inside of a kernel) raises a RuntimeError: see `is_entered`.
+    A nested call of it (by a finalizer that Python runs inside of a kernel) raises a RuntimeError.
     """
     return _ignoring.copy().run
-
-
-def is_entered(run: Any, error: Exception) -> bool:
-    """Return whether an error says that a function that `runner` made is running already."""
-    return str(error) == f"cannot enter context: {run.__self__} is already entered"
 
 
 def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

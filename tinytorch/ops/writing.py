@@ -51,7 +51,7 @@ def writing(
             )(write)  # fmt: skip
             caller.op.name = f"_{stem}"  # (an internal name, as of `op_of`)
             permitted = [reads if isinstance(reads, str) else reads.get(x, "other") for x in caller.op.arguments]
-            written = Caller(caller.op, WRITING, WRITE=write, REPEATS=repeats, READS=permitted).function
+            written = Caller(caller.op, WRITING, write, repeats, permitted).function
             written.__name__ = written.__qualname__ = f"{stem}_"
             written.__doc__ = f"In-place version of `{stem}`: writes into this tensor and returns it."
             pairs.append((caller, written))

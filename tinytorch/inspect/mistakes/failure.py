@@ -89,13 +89,13 @@ class Failure:
             self.name, self.function = type(called).__name__, called
             self.arguments = named_arguments(called.forward, found["args"], found["kwargs"])
             return
-        op: Any = found.get("OP") or getattr(found.get("self"), "op", None)
-        if code.co_name == "call" and hasattr(op, "caller"):
+        op: Any = found.get("OP")
+        if hasattr(op, "caller"):
             self.name, self.function = op.name.strip("_"), op.caller
-            if names == ("input",) or not names:  # a write, or a function that is generated at its first call
+            if names == ("input",) or not names:  # (of more arguments by place and by name)
                 given = [found[name] for name in names if name in found]
                 self.arguments = dict(zip(op.arguments, [*given, *found.get("args", ())], strict=False))
-                self.arguments |= found.get("kwargs", {})
+                self.arguments |= {k: x for k, x in found.get("kwargs", {}).items() if names or k in op.position}
             else:
                 self.arguments = {name: found[name] for name in names if name in found}
         elif hasattr(found.get("function"), "raw") or code in ASKING:

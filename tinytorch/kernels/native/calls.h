@@ -51,7 +51,7 @@ extern Py_ssize_t of_leaf, of_runs, of_function_modes;  // AccumulateGrad.variab
 // What the package has given to `configure`, in the order of `core/native.py`.
 typedef struct {
     PyTypeObject *tensor, *parameter, *size, *dtype, *view, *op_node, *accumulate_grad, *weak_reference;
-    PyObject *local, *runs, *function_modes, *numbers, *in_use, *add, *deepest, *dtypes;
+    PyObject *local, *runs, *function_modes, *numbers, *add, *deepest, *dtypes;
     PyObject *refresh, *leaf_edge, *plan_of, *node_of, *record_several, *add_tail, *method, *arranged;  // of calls
     PyObject *add_into;  // of walks
 } Package;

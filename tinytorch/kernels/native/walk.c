@@ -1,25 +1,31 @@
 // The twin of the loop of `walk` (core/engine.py): nodes wait on a heap, the latest first, each with the sum of the
-// gradients that have arrived. It is for walks without targets, modes and hooks that exist when they begin. Nodes that
+// gradients that have arrived. A leaf is visited as soon as the last node that contributes to it was: a look ahead finds
+// which one that is, and that no node has hooks, which are Python's. It is for walks without targets and modes. Nodes that
 // are no recorded calls of ops, and gradients that are no plain tensors, go through Python's methods one by one.
 #include "calls.h"
 
 enum { MAX_EDGES = 8, MAX_VALUES = 12 };
 
-// A node that waits, with its gradient: NULL for none; a list for a node with several outputs.
+// A node that the walk leads to, with its gradient: NULL for none; a list for a node with several outputs.
 typedef struct {
-    PyObject *node, *g;  // `node` is NULL once it was visited
+    PyObject *node, *g;
+    PyObject *edges;  // those that the look ahead has seen
     double number;
+    double last;   // of a leaf, the number of the last node that contributes to it
     uint64_t own;  // per output, whether its gradient is a sum that this walk has computed
+    int targets;   // where the entries of its edges begin in `targets` of the walk
+    bool waiting;
 } Entry;
 
 // A walk: its nodes, and Python's functions for what is unusual (see `HELPERS` in core/engine.py).
 typedef struct {
     Entry *entries;
-    int *heap;   // indices of entries, by number
-    int *table;  // indices of entries by node, -1 for none; its size is a power of 2
-    int count, capacity, waiting, mask;
+    int *heap;     // indices of entries, by number
+    int *table;    // indices of entries by node, -1 for none; its size is a power of 2
+    int *targets;  // by edge, the index of an entry, -1 for none
+    int count, capacity, waiting, mask, target_count, target_capacity;
     PyObject *state, *helpers;
-    bool retain;
+    bool retain, hooked;
 } Walk;
 enum { BACKWARD, HOOKS_BEFORE, HOOKS_AFTER, FIT, ADD, RAISING };
 
@@ -43,38 +49,88 @@ static bool grow(Walk *w) {
     w->capacity = capacity;
     w->mask = 2 * capacity - 1;
     memset(w->table, 0xff, sizeof(int) * 2 * (size_t)capacity);
-    for (int k = 0; k < w->count; k++) {
-        if (w->entries[k].node) insert(w, k);
+    for (int k = 0; k < w->count; k++) insert(w, k);
+    return true;
+}
+
+// The index of the entry of a node; -1 after an error.
+static int entry_of(Walk *w, PyObject *node) {
+    for (unsigned place = hash_of(node);; place++) {
+        int index = w->capacity ? w->table[place & (unsigned)w->mask] : -1;
+        if (index < 0) break;
+        if (w->entries[index].node == node) return index;
+    }
+    if (w->count == w->capacity && !grow(w)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    PyObject *number = SLOT(node, of_node.number);
+    double value = PyLong_CheckExact(number) ? (double)PyLong_AsLongLong(number) : PyFloat_AsDouble(number);
+    if (value == -1 && PyErr_Occurred()) return -1;
+    w->hooked |= SLOT(node, of_node.hooks) != Py_None;
+    w->entries[w->count] = (Entry){.node = Py_NewRef(node), .number = value, .last = value};
+    insert(w, w->count);
+    return w->count++;
+}
+
+// Enter the nodes that the edges of an entry lead to; false after an error.
+static bool look_at(Walk *w, int index) {
+    PyObject *edges = SLOT(w->entries[index].node, of_node.edges);
+    int count = (int)SIZE(edges), first = w->target_count;
+    if (first + count > w->target_capacity) {
+        int capacity = 4 * w->target_capacity + count + 64, *targets = realloc(w->targets, sizeof(int) * (size_t)capacity);
+        if (!targets) {
+            PyErr_NoMemory();
+            return false;
+        }
+        w->targets = targets;
+        w->target_capacity = capacity;
+    }
+    w->target_count += count;
+    Py_XDECREF(w->entries[index].edges);
+    w->entries[index].edges = Py_NewRef(edges);
+    w->entries[index].targets = first;
+    double number = w->entries[index].number;
+    for (int k = 0; k < count; k++) {
+        PyObject *edge = ITEM(edges, k);
+        int target = w->targets[first + k] = edge == Py_None ? -1 : entry_of(w, ITEM(edge, 0));
+        if (target >= 0) {
+            Entry *entry = &w->entries[target];
+            if (entry->number < 0 && (entry->last < 0 || number < entry->last)) entry->last = number;
+        } else if (edge != Py_None) {
+            return false;
+        }
     }
     return true;
 }
 
-// The entry of a node, which is put on the heap if it is new. NULL after an error.
-static Entry *entry_of(Walk *w, PyObject *node) {
-    for (unsigned place = hash_of(node);; place++) {
-        int index = w->capacity ? w->table[place & (unsigned)w->mask] : -1;
-        if (index < 0) break;
-        if (w->entries[index].node == node) return &w->entries[index];
-    }
-    if (w->count == w->capacity && !grow(w)) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    double number = PyFloat_AsDouble(SLOT(node, of_node.number));
-    if (number == -1 && PyErr_Occurred()) return NULL;
-    w->entries[w->count] = (Entry){Py_NewRef(node), NULL, number, 0};
-    insert(w, w->count);
+// Enter all nodes that those of an entry lead to.
+static bool look_ahead(Walk *w, int index) {
+    int next = w->count;
+    bool done = index >= 0 && look_at(w, index);
+    while (done && next < w->count) done = look_at(w, next++);
+    return done;
+}
+
+static void push(Walk *w, int index) {
     int place = w->waiting++;
+    double number = w->entries[index].number;
     while (place && w->entries[w->heap[(place - 1) / 2]].number < number) {
         w->heap[place] = w->heap[(place - 1) / 2];
         place = (place - 1) / 2;
     }
-    w->heap[place] = w->count;
-    return &w->entries[w->count++];
+    w->heap[place] = index;
+}
+
+// Let a node be visited: a leaf when its gradient is complete, others in the order of their numbers.
+static void let_wait(Walk *w, int index) {
+    Entry *entry = &w->entries[index];
+    if (!entry->waiting && entry->number >= 0) push(w, index);
+    entry->waiting = true;
 }
 
 // Take the entry with the greatest number from the heap.
-static Entry *pop(Walk *w) {
+static int pop(Walk *w) {
     int top = w->heap[0], last = w->heap[--w->waiting], place = 0;
     for (;;) {
         int child = 2 * place + 1;
@@ -86,14 +142,16 @@ static Entry *pop(Walk *w) {
         place = child;
     }
     w->heap[place] = last;
-    return &w->entries[top];
+    return top;
 }
 
 static void free_walk(Walk *w) {
     for (int k = 0; k < w->count; k++) {
         Py_XDECREF(w->entries[k].node);
         Py_XDECREF(w->entries[k].g);
+        Py_XDECREF(w->entries[k].edges);
     }
+    free(w->targets);
     free(w->entries);
     free(w->heap);
     free(w->table);
@@ -262,14 +320,15 @@ static bool add_to(Walk *w, PyObject **sum, PyObject *g, uint64_t *own, uint64_t
     return true;
 }
 
-// Hand a gradient (stolen, or NULL) to the node at an edge.
-static bool send(Walk *w, PyObject *node, PyObject *edge, PyObject *g) {
+// Hand a gradient (stolen, or NULL) to the node at an edge, which has the entry `to`.
+static bool send(Walk *w, PyObject *node, PyObject *edge, int to, PyObject *g) {
     PyObject *target = ITEM(edge, 0), *dtype = SLOT(target, of_node.dtype), *shape = SLOT(target, of_node.shape);
     if (!g) {  // the node is visited all the same: hooks and a `Function` run
         PyObject *unreached = PyObject_GetAttrString(node, "unreached");
         int absent = unreached ? PySequence_Contains(unreached, edge) : -1;
         Py_XDECREF(unreached);
-        return absent == 1 || (absent == 0 && entry_of(w, target));
+        if (absent == 0) let_wait(w, to);
+        return absent >= 0;
     }
     long number = PyLong_AsLong(ITEM(edge, 1));
     bool several = PyTuple_Check(dtype);
@@ -283,51 +342,44 @@ static bool send(Walk *w, PyObject *node, PyObject *edge, PyObject *g) {
         Py_DECREF(g);
         if (!(g = fitted)) return false;
     }
-    Entry *entry = entry_of(w, target);
-    if (!entry) {
-        Py_DECREF(g);
-        return false;
-    }
-    if (!several) {
-        // (The sum is taken out meanwhile: an addition may run anything.)
-        PyObject *sum = entry->g;
-        uint64_t own = entry->own;
-        entry->g = NULL;
-        bool added = add_to(w, &sum, g, &own, 1);
-        entry = entry_of(w, target);
-        if (!added || !entry) {
-            Py_XDECREF(sum);
-            return false;
-        }
-        entry->g = sum;
-        entry->own = own;
-        return true;
-    }
-    if (!entry->g) {
-        Py_ssize_t count = SIZE(SLOT(target, of_node.dtype));
-        if (!(entry->g = PyList_New(count))) {
+    let_wait(w, to);
+    // (The sum is taken out meanwhile: an addition may run anything.)
+    PyObject *sums = NULL, *sum = w->entries[to].g;
+    if (several) {
+        Py_ssize_t count = sum ? 0 : SIZE(SLOT(target, of_node.dtype));
+        if (!sum && !(w->entries[to].g = PyList_New(count))) {
             Py_DECREF(g);
             return false;
         }
-        for (Py_ssize_t k = 0; k < count; k++) PyList_SetItem(entry->g, k, Py_NewRef(Py_None));
+        sums = w->entries[to].g;
+        for (Py_ssize_t k = 0; k < count; k++) PyList_SetItem(sums, k, Py_NewRef(Py_None));
+        sum = PyList_GetItem(sums, number);
+        sum = sum == Py_None ? NULL : Py_NewRef(sum);
+    } else {
+        w->entries[to].g = NULL;
     }
-    PyObject *sums = entry->g, *sum = PyList_GetItem(sums, number);
-    sum = sum == Py_None ? NULL : Py_NewRef(sum);
-    uint64_t bit = number < 64 ? (uint64_t)1 << number : 0, own = entry->own;
+    uint64_t bit = number < 64 ? (uint64_t)1 << number : 0, own = w->entries[to].own;
     if (!add_to(w, &sum, g, &own, bit)) {
         Py_XDECREF(sum);
         return false;
     }
-    entry_of(w, target)->own = own;  // (it may lie elsewhere by now)
-    PyList_SetItem(sums, number, sum);
+    w->entries[to].own = own;
+    if (several) {
+        PyList_SetItem(sums, number, sum);
+    } else {
+        w->entries[to].g = sum;
+    }
     return true;
 }
 
-// Visit the node with the greatest number; false after an error.
-static bool visit(Walk *w) {
-    Entry *entry = pop(w);
+// Visit a node; false after an error.
+static bool visit(Walk *w, int index) {
+    Entry *entry = &w->entries[index];
     PyObject *node = entry->node, *g = entry->g, *edges = NULL, *few[MAX_EDGES] = {NULL}, **grads = few;
-    entry->g = entry->node = NULL;
+    double number = entry->number;
+    entry->g = NULL;
+    entry->own = 0;
+    entry->waiting = false;
     bool done = false, hooks = SLOT(node, of_node.hooks) != Py_None;
     if (hooks) {  // they were added during the walk
         PyObject *before = g ? g : Py_NewRef(Py_None);
@@ -336,9 +388,7 @@ static bool visit(Walk *w) {
         if (!g) goto end;
         if (g == Py_None) Py_CLEAR(g);
     } else if (Py_TYPE(node) == package.accumulate_grad && g) {
-        done = accumulate(w, node, g);
-        g = NULL;
-        goto end;
+        return accumulate(w, node, g);
     }
     bool of_op = PyType_IsSubtype(Py_TYPE(node), package.op_node);
     PyObject *result = NULL;
@@ -346,7 +396,7 @@ static bool visit(Walk *w) {
         result = help(w, BACKWARD, node, g ? g : Py_None, NULL);
         if (!result) goto end;
     }
-    edges = Py_NewRef(SLOT(node, of_node.edges));  // (a node may get others when it runs)
+    edges = Py_NewRef(SLOT(node, of_node.edges));
     Py_ssize_t count = SIZE(edges);
     if (count > MAX_EDGES && !(grads = calloc((size_t)count, sizeof(PyObject *)))) {
         Py_XDECREF(result);
@@ -354,6 +404,7 @@ static bool visit(Walk *w) {
         goto end;
     }
     done = result ? take_gradients(result, grads, count) : op_backward(w, node, g, grads, count);
+    if (done && edges != w->entries[index].edges) done = look_ahead(w, index);  // (it has got others when it ran)
     if (done && !w->retain) {
         if (of_op) {
             if (SLOT(SLOT(node, of_node.plan), of_plan.holds_tensors) == Py_True) {
@@ -375,29 +426,40 @@ static bool visit(Walk *w) {
         Py_XDECREF(all);
     }
     Py_CLEAR(g);
+    int first = w->entries[index].targets, to;
+    bool completes = false;
     for (Py_ssize_t k = 0; done && k < count; k++) {
-        if (ITEM(edges, k) == Py_None) continue;
+        if ((to = w->targets[first + k]) < 0) continue;
         PyObject *sent = grads[k];
         grads[k] = NULL;
-        done = send(w, node, ITEM(edges, k), sent);
+        done = send(w, node, ITEM(edges, k), to, sent);
+        completes |= w->entries[to].last == number;
+    }
+    for (Py_ssize_t k = 0; completes && done && k < count; k++) {
+        to = w->targets[first + k];
+        if (to >= 0 && w->entries[to].waiting && w->entries[to].last == number) done = visit(w, to);
     }
     for (Py_ssize_t k = 0; k < count; k++) Py_XDECREF(grads[k]);
 end:
     if (grads != few) free(grads);
     Py_XDECREF(g);
     Py_XDECREF(edges);
-    Py_DECREF(node);
     return done;
 }
 
 static bool visit_all(Walk *w) {
-    while (w->waiting) {
-        if (!visit(w)) return false;
+    for (;;) {
+        // Leaves may wait for nodes that the walk did not visit after all (`Node.unreached`).
+        bool none = !w->waiting;
+        for (int k = 0; none && k < w->count; k++) {
+            if (w->entries[k].waiting) push(w, k);
+        }
+        if (!w->waiting) return true;
+        if (!visit(w, pop(w))) return false;
     }
-    return true;
 }
 
-// run_walk(start, retain_graph, helpers): visit all nodes that a node leads to.
+// run_walk(start, retain_graph, helpers): visit all nodes that a node leads to; False where the walk is Python's.
 PyObject *tt_run_walk(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *start;
@@ -405,9 +467,13 @@ PyObject *tt_run_walk(PyObject *module, PyObject *args) {
     Walk walk = {.state = tt_state()};
     if (!walk.state || !PyArg_ParseTuple(args, "OpO!:run_walk", &start, &retain, &PyTuple_Type, &walk.helpers)) return NULL;
     walk.retain = retain;
-    bool done = entry_of(&walk, start) && visit_all(&walk);
+    bool done = look_ahead(&walk, entry_of(&walk, start)), hooked = walk.hooked;
+    if (done && !hooked) {
+        let_wait(&walk, 0);
+        done = visit_all(&walk);
+    }
     free_walk(&walk);
-    return done ? Py_NewRef(Py_None) : NULL;
+    return done ? PyBool_FromLong(!hooked) : NULL;
 }
 
 // The gradient of a tensor of one element, or the given one if it needs no check; NULL where it is Python's.
@@ -451,26 +517,28 @@ PyObject *tt_backward(Callable *self, PyObject *const *args, Py_ssize_t count, P
     bool retain;
     if (!state || !bind_backward(args, count, names, &given, &retain)) return FALLBACK;
     if (!is_plain(x = args[0]) || !no_function_modes()) return FALLBACK;
-    if (SLOT(state, of_state.modes) != Py_None || PySet_Size(package.in_use)) return FALLBACK;
+    if (SLOT(state, of_state.modes) != Py_None) return FALLBACK;
     if (PyDict_GetItemString(ITEM(self->others, 0), "observer") != Py_None) return FALLBACK;
     if (SLOT(x, of_tensor.requires_grad) != Py_True || SLOT(x, of_tensor.view) != Py_None) return FALLBACK;
     long depth = PyLong_AsLong(SLOT(state, of_state.depth));
     if (depth >= PyLong_AsLong(package.deepest)) return FALLBACK;
     PyObject *g = first_gradient(x, given, state), *edge = g ? tt_edge_of(x) : NULL, *callbacks = PyList_New(0);
-    if (!edge || !callbacks) {
+    Walk walk = {.state = state, .helpers = ITEM(self->others, 1), .retain = retain};
+    if (!edge || !callbacks || !look_ahead(&walk, entry_of(&walk, ITEM(edge, 0))) || walk.hooked) {
         PyErr_Clear();
+        free_walk(&walk);
         Py_XDECREF(g);
         Py_XDECREF(edge);
         Py_XDECREF(callbacks);
         return FALLBACK;
     }
-    Walk walk = {.state = Py_NewRef(state), .helpers = ITEM(self->others, 1), .retain = retain};
+    Py_INCREF(state);
     PyObject *recording = SLOT(state, of_state.grad), *callbacks_before = SLOT(state, of_state.callbacks);
     PyObject *depth_before = SLOT(state, of_state.depth);
     SLOT(state, of_state.grad) = Py_NewRef(Py_False);
     SLOT(state, of_state.callbacks) = Py_NewRef(callbacks);
     SLOT(state, of_state.depth) = PyLong_FromLong(depth + 1);
-    bool done = send(&walk, ITEM(edge, 0), edge, g) && visit_all(&walk);
+    bool done = send(&walk, ITEM(edge, 0), edge, 0, g) && visit_all(&walk);
     for (Py_ssize_t k = 0; done && k < PyList_Size(callbacks); k++) {  // (one may add another)
         PyObject *called = PyObject_CallNoArgs(PyList_GetItem(callbacks, k));
         done = called != NULL;

@@ -435,22 +435,21 @@ def _also_as_before(made: Op) -> None:
     The factors stood before what they are factors of: `addmm(beta, x, alpha, mat1, mat2)`, and without `alpha`; with
     the method's tensor in front, `(x, beta, alpha, mat1, mat2)`.
     """
-    usual = made.bound
+    usual = made.bind
 
-    def bound(values: tuple[Any, ...], more: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        args, factors = (*values[:3], *more), values[3:]
+    def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         tensors = tuple([each for each in args if isinstance(each, Tensor)])
-        if more and len(tensors) == 3 and not kwargs and isinstance(args[-2], Tensor):
+        if len(args) > 3 == len(tensors) and not kwargs and isinstance(args[-2], Tensor):
             numbers = dict(
                 zip(("beta", "alpha"), [each for each in args if not isinstance(each, Tensor)], strict=False)
             )
             shown = ", ".join([f"Number {each}" for each in numbers])
             both = ", ".join([f"Tensor {each}" for each in made.arguments[1:3]])
             _older_call(made.name, f"{shown}, {both}", f"{both}, *, Number beta = 1, Number alpha = 1")
-            return usual((*tensors, *factors), (), numbers)
-        return usual(values, more, kwargs)
+            return usual(tensors, numbers)
+        return usual(args, kwargs)
 
-    made.bound = bound  # type: ignore[method-assign]
+    made.bind = bind  # type: ignore[method-assign]
 
 
 for _op in (addmm, addmv, baddbmm, addbmm, addr):
