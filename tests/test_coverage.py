@@ -13,7 +13,8 @@ import pytest
 from scripts import make_coverage as coverage
 from tests.oracle import module
 from tinytorch.core import declaration
-from tinytorch.ops.register import NUMPY, Function
+from tinytorch.core.declaration import NUMPY, NUMPY_DIMS
+from tinytorch.ops.register import Function
 
 torch = module()
 #: The version of PyTorch for which the page is written; other versions have other names.
@@ -105,9 +106,7 @@ def takes(function: Any, parameter: str) -> bool:
     if isinstance(function, Function):
         if parameter == "out" and function.rule is not None:
             return True
-        named = {parameter, NUMPY.get(parameter)}
-        takes_numpys = function.of_tensors or function.names == ("input", "n")
-        return (takes_numpys and bool(named.intersection(function.names))) or takes(function.raw, parameter)
+        return NUMPY.get(parameter) in function.names or takes(function.raw, parameter)
     code = getattr(function, "__code__", None)
     made = getattr(function, "op", None)
     if made is not None and code is not None:
@@ -123,7 +122,7 @@ def takes(function: Any, parameter: str) -> bool:
         return True
     if parameter in getattr(function, "also", ()):
         return True
-    found = parameters.get(parameter)
+    found = parameters.get(parameter, parameters.get(NUMPY_DIMS.get(parameter)))
     return found is not None and found.kind is not found.POSITIONAL_ONLY
 
 
@@ -186,7 +185,7 @@ def positions_of_ours(section: str, name: str) -> list[str]:
         found = by_position(inspect.signature(ours)) if made is None else made.arguments[: made.positional]
     except (TypeError, ValueError):
         return []
-    found = [declaration._PUBLIC.get(each, each) for each in found]
+    found = [declaration.PUBLIC.get(each, each) for each in found]
     return found[1:] if section == "torch.Tensor" else found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import compared, expressions
+from tests.same import compared, expressions, same_to_the_word
 
 #: Makers of sequences, written into what is named: the numbers go in, whatever the shape; or it is resized in place.
 MAKERS = (
@@ -130,6 +130,23 @@ def evaluate(text: str, torch: Any) -> Any:
 @compared
 def test_same_as_pytorch(torch: Any, text: str) -> Any:
     return evaluate(text, torch)
+
+
+#: Calls whose arguments do not fit the signature: the errors are PyTorch's to the word.
+WRONG = """
+    torch.add(x, q=1); torch.maximum(x, 2); torch.maximum(x); x.mm(3); m.sum(0, keepdim="a"); torch.median(1)
+    x.expand_as(1); x.equal(2); x.dist(1); x.heaviside(1); m.cumsum("a"); m.cumsum(); torch.linalg.solve(m); m.topk()
+    torch.special.zeta(1, 2); m.topk("a"); torch.nn.functional.linear(x, 1); torch.nn.functional.gelu("a"); torch.exp()
+    m.index_select("a", x); m.index_select(0); torch.kron(1, x); torch.diff("a"); x.take(1); torch.cdist(m, 1)
+    torch.allclose(x, 1); torch.bincount(1); m.flatten("a"); m.roll(); m.unfold("a", 1, 1); torch.poisson(1)
+    m.gather(0, 1); torch.transpose(m, 0); m.transpose(0, "a"); torch.transpose(m, 0, 1, 2); torch.exp(x, a=x)
+    m.gather(dim="a", index=x); m.cross(1)
+"""
+
+
+@pytest.mark.parametrize("text", expressions(WRONG))
+def test_wrong_arguments(text: str) -> None:
+    same_to_the_word(lambda torch: evaluate(text, torch))
 
 
 ALONG = """

@@ -153,9 +153,9 @@ class Op:
             if found[position] is not self.defaults[position]:
                 raise TypeError(f"{name}() got multiple values for argument '{key}'")
             found[position] = value
-        missing = [f'"{self.arguments[i]}"' for i in self.required if found[i] is MISSING]
+        missing = [self.arguments[i] for i in self.required if found[i] is MISSING]
         if missing:
-            raise TypeError(f"{name}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
+            raise missing_argument(name, *missing)
         return tuple(found)
 
     def given(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -199,7 +199,7 @@ class Op:
 
     def refusal(self, value: Any, i: int) -> TypeError:
         """Return PyTorch's error for argument `i`, which is not a tensor."""
-        argument = _PUBLIC.get(self.arguments[i], self.arguments[i])
+        argument = PUBLIC.get(self.arguments[i], self.arguments[i])
         return TypeError(
             f"{self.name.strip('_')}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
             f"{type(value).__name__}"
@@ -447,13 +447,23 @@ _OWN = {
     "input": "x", "tensor": "x", "tensors": "xs",
     "other": "y", "exponent": "y", "mat2": "y", "vec": "y", "vec2": "y",
 }  # fmt: skip
-_PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
+PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
 
 
-def too_many(name: str, most: int, given: int) -> TypeError:
-    """Return PyTorch's error for a call with more positional arguments than a function has."""
-    plural = "s" if most > 1 else ""
-    return TypeError(f"{name}() takes {most} positional argument{plural} but {given} were given")
+def too_many(name: str, most: int, given: int, least: int | None = None) -> TypeError:
+    """Return PyTorch's error for a call with more positional arguments than a function has: from `least` to `most`."""
+    takes = f"{most} positional argument{'s' * (most != 1)}"
+    if least not in (None, most):
+        takes = f"from {least} to {most} positional arguments"
+    were = "was" if given == 1 and least in (None, most) else "were"
+    return TypeError(f"{name}() takes {takes} but {given} {were} given")
+
+
+def missing_argument(name: str, *arguments: str) -> TypeError:
+    """Return PyTorch's error for missing arguments."""
+    plural = "s" * (len(arguments) == 1)  # (so it is)
+    named = ", ".join([f'"{argument}"' for argument in arguments])
+    return TypeError(f"{name}() missing {len(arguments)} required positional argument{plural}: {named}")
 
 
 def own_name(name: str) -> str:

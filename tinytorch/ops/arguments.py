@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tinytorch.core.declaration import missing_argument
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.reduce import int_of
@@ -143,11 +144,6 @@ def check_int(value: Any, name: str, argument: str) -> None:
     """Raise PyTorch's error unless `value` is an int."""
     if type(value) is not int:
         int_of(value, name, argument)
-
-
-def missing_argument(name: str, argument: str) -> TypeError:
-    """Return PyTorch's error for a missing argument."""
-    return TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
 
 
 def check_some_dim(input: Tensor, name: str) -> None:

@@ -171,7 +171,6 @@ def resolve_conj(input: Tensor) -> Tensor:
         >>> torch.resolve_conj(x) is x
         True
     """
-    check_tensor(input, "resolve_conj")
     made: Tensor = mode.without_bits(input) if is_conj(input) else input
     return made
 
@@ -185,7 +184,6 @@ def resolve_neg(input: Tensor) -> Tensor:
         >>> torch.resolve_neg(x.conj().imag).numpy()
         array([-2.], dtype=float32)
     """
-    check_tensor(input, "resolve_neg")
     made: Tensor = mode.without_bits(input) if is_neg(input) else input
     return made
 
@@ -262,8 +260,6 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
         >>> torch.complex(torch.tensor([1.0, 2.0]), torch.tensor([0.0, -3.0]))
         tensor([1.+0.j, 2.-3.j])
     """
-    check_tensor(real, "complex", "real")
-    check_tensor(imag, "complex", "imag", 2)
     return _complex(real, imag)
 
 
@@ -277,6 +273,4 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
         >>> torch.polar(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
         tensor([1.+0.j, 2.+0.j])
     """
-    check_tensor(abs, "polar", "abs")
-    check_tensor(angle, "polar", "angle", 2)
     return _polar(abs, angle)

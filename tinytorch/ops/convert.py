@@ -16,7 +16,6 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta
 from tinytorch.kernels import shape as kernels
-from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import pointwise, public
 from tinytorch.ops.shape import _copier
 
@@ -148,7 +147,6 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
         >>> torch.tensor([1, 2]).type_as(torch.ones(1))
         tensor([1., 2.])
     """
-    check_tensor(other, "type_as", "other")
     return converted(input, other.dtype)
 
 

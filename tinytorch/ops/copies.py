@@ -28,7 +28,7 @@ from tinytorch.kernels.meta import WithoutElements
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.arguments import check_tensor, ints_of, named, op_of, unless_empty
+from tinytorch.ops.arguments import ints_of, named, op_of, unless_empty
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
@@ -119,7 +119,6 @@ def alias_copy(input: Tensor) -> Tensor:
         >>> x
         tensor([0., 0.])
     """
-    check_tensor(input, "alias_copy")
     return views.aliased(input, ())
 
 
@@ -210,7 +209,6 @@ def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
         tensor([[0, 1],
                 [2, 3]])
     """
-    check_tensor(input, "view_copy")
     return views.view(input, *(() if size is None else (size,)), dtype=dtype)
 
 
@@ -248,8 +246,6 @@ _as_strided_scatter = _replacing("AsStridedScatter")
 
 def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callable[[Tensor], Tensor]) -> Tensor:
     """Return a copy of `input` in which the elements of `view(input)` are replaced by `src`."""
-    check_tensor(input, name)
-    check_tensor(src, name, "src", 2)
     if places.overlaps(places.place(input._array, input._array)):
         input = views.clone(input)
     array = input._array
@@ -265,7 +261,7 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
     return replace(input, convert.converted(src, input.dtype), *where)
 
 
-@public(method=True, axis=True)
+@public(method=True)
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Return a copy of `input` with the slice at `index` of dimension `dim` replaced by `src`, of its shape.
 
@@ -325,7 +321,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
     return _replaced("as_strided_scatter", _as_strided_scatter, input, src, lambda x: views.as_strided(x, *place))
 
 
-@public(method=True, axis=True)
+@public(method=True)
 def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -336,8 +332,6 @@ def slice_inverse(
         >>> torch.slice_inverse(x[:2], x, 0, 0, 2)
         tensor([0, 1, 2, 3])
     """
-    check_tensor(input, "slice_inverse")
-    check_tensor(src, "slice_inverse", "src", 2)
     return views.as_strided(input, src._array.shape, views.stride(src), views.storage_offset(src))
 
 
@@ -372,7 +366,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     return _unsafe(_unsafe_split, join.split(input.detach(), split_size, dim), input, dim)
 
 
-@public(method=True, axis=True)
+@public(method=True)
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the pieces of `split_with_sizes`, not as views for autograd; see `unsafe_split`.
 
@@ -384,7 +378,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
     return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
 
 
-@public(method=True, axis=True)
+@public(method=True)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the pieces of `chunk`, not as views for autograd; see `unsafe_split`.
 
@@ -520,7 +514,6 @@ def _view_in_place(name: str, view: Callable[..., Tensor]) -> Any:
     """Return the in-place form of a view op: it changes shape and strides of `self` without moving elements."""
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        check_tensor(self, name, "self")
         target = mode.innermost(self)
         recorded = local.state.grad and needs_grad(target)
         check_write(target, recorded, overlap=True)

@@ -231,9 +231,7 @@ def blank_like(
         example: Any = input
         of_all = blank_like(name, example._under, dtype, device, layout, requires_grad, memory_format)
         return batching.batched(of_all, example._level)
-    on = checked_device(input.device if device is None and isinstance(input, Tensor) else device, layout)
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    on = checked_device(input.device if device is None else device, layout)
     array = input._array
     if (on is cpu) is meta.is_meta(array):  # the array in the same layout on the other device
         array = meta.like(array) if on is not cpu else array.view(np.ndarray)

@@ -28,7 +28,7 @@ from tinytorch.kernels.checks import check_expands, fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NotCopied, WithoutElements, copied
 from tinytorch.kernels.silence import cast, quietly
-from tinytorch.ops.arguments import check_elements, check_tensor, named, op_of
+from tinytorch.ops.arguments import check_elements, named, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
 from tinytorch.ops.writing import writing
@@ -622,7 +622,6 @@ _index_put = writing(
 
 
 def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
-    check_tensor(input, name)
     if isinstance(indices, Tensor) or not isinstance(indices, (tuple, list)):
         raise TypeError(
             f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
@@ -728,8 +727,8 @@ _ADDED = """Return a copy with `alpha * source` added to the rows at `index` alo
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
         tensor([2., 0., 1.])
     """
-index_add = public("index_add", method=True, out="gather", axis=True)(_alpha_last(_index_add[0], "index_add", _ADDED))
-index_add_ = public("", method="index_add_", axis=True)(
+index_add = public("index_add", method=True, out="gather")(_alpha_last(_index_add[0], "index_add", _ADDED))
+index_add_ = public("", method="index_add_")(
     _alpha_last(_index_add[1], "index_add_", "In-place version of `index_add`.")
 )
 
@@ -745,7 +744,7 @@ _index_copy = writing(
 )(kernels.index_copy)
 
 
-@public(method=True, out="gather", autocast="widest", axis=True)
+@public(method=True, out="gather", autocast="widest")
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Return a copy in which the rows at `index` along `dim` are replaced by the rows of `source`.
 
@@ -759,7 +758,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return _index_copy[0](input, dim, index, source)
 
 
-index_copy_ = public("", method="index_copy_", axis=True)(_index_copy[1])
+index_copy_ = public("", method="index_copy_")(_index_copy[1])
 
 
 _index_fill = writing(
@@ -790,7 +789,7 @@ def _sum_once(x: Tensor, dim: int, index: Any) -> Any:
 _filled_sum = op_of(kernels.filled_sum, batch=_sum_once, complex=OWN, name="Sum", x=_filled_sum_x, index=None)
 
 
-@public(method=True, axis=True)
+@public(method=True)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Return a copy with the rows at `index`, an int64 vector, along `dim` filled with a number (or a 0-dim tensor).
 
@@ -801,7 +800,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return _index_fill[isinstance(value, Tensor)][0](input, dim, index, _scalar("index_fill", value))
 
 
-@public("", method="index_fill_", axis=True)
+@public("", method="index_fill_")
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
     return _index_fill[isinstance(value, Tensor)][1](self, dim, index, _scalar("index_fill", value))

@@ -75,7 +75,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     return _split(tensor, sizes, axis)
 
 
-@public(method=True, axis=True)
+@public(method=True)
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into views of the given sizes, which sum to the size of the dimension.
 
@@ -100,7 +100,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return _split_with_sizes(input, sizes, axis)
 
 
-@public(method=True, axis=True)
+@public(method=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into at most `chunks` views of one size (the last may be smaller).
 
@@ -120,7 +120,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return _split(input, kernels.split_sizes(length, -(-length // chunks)), axis)
 
 
-@public(method=True, axis=True)
+@public(method=True)
 @sections_or_indices
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into a number of views of nearly equal size, or at given indices.
@@ -235,7 +235,7 @@ def _unbind_x(g: Any, dim: int) -> Tensor:
 _unbind = op_of(kernels.unbind, view=True, outputs=0, x=_unbind_x)
 
 
-@public(method=True, axis=True)
+@public(method=True)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices along a dimension as views without that dimension.
 

@@ -25,6 +25,7 @@ from tinytorch.core.notes import leave
 from tinytorch.core.supplied import load
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.core.warning import warn
+from tinytorch.ops.signature import UNTOLD, again
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "asking",
@@ -442,14 +443,20 @@ def _of_two(name: str, function: Any) -> Any:
 def _of_arguments(name: str, function: Any) -> Any:
     def method(self: Any, first: Any = NOT_GIVEN, /, *more: Any, **named: Any) -> Any:
         try:
-            if type(self) in plain and not (more or named or modes.on) and (type(first) in plain or _are_plain(first)):
-                return function(self) if first is NOT_GIVEN else function(self, first)
-            args = (self, *more) if first is NOT_GIVEN else (self, first, *more)
-            if modes.on or not all(map(_is_plain, (self, first, *more, *named.values()))):
+            if (
+                modes.on or more or named or type(self) not in plain or not (type(first) in plain or _are_plain(first))
+            ) and (modes.on or not all(map(_is_plain, (self, first, *more, *named.values())))):
+                args = (self, *more) if first is NOT_GIVEN else (self, first, *more)
                 made = answered(name, function, args, named)
                 if made is not NotImplemented:
                     return made
-            return function(*args, **named)
+            try:
+                if not (more or named):
+                    return function(self) if first is NOT_GIVEN else function(self, first)
+                return function(self, *more, **named) if first is NOT_GIVEN else function(self, first, *more, **named)
+            except UNTOLD as error:
+                args = (self, *more) if first is NOT_GIVEN else (self, first, *more)
+                return again(error, function, name, function, args, named)
         except Exception:
             leave()
             raise
@@ -485,7 +492,7 @@ def answered(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, 
 #: The code of members that ask first: what an error or a report is about is the function that they call.
 ASKING = frozenset(
     [make("", None).__code__ for make in (_of_self, _of_operands, _of_two, _of_arguments)]
-    + [answered.__code__, _of_operands("", _of_operands).__code__]
+    + [answered.__code__, again.__code__, _of_operands("", _of_operands).__code__]
 )
 
 

@@ -37,7 +37,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import limits_of
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.silence import cast, quietly
-from tinytorch.ops.arguments import check_tensor, named, op_of
+from tinytorch.ops.arguments import named, op_of
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.complex import view_as_real
 from tinytorch.ops.create import blank, blank_like, finished, is_index, number, plain, shape_of, written
@@ -652,7 +652,6 @@ def bernoulli(
         >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
         tensor([0., 1.])
     """
-    check_tensor(input, "bernoulli")
     if p is not None:
         return bernoulli_(apart(wrap(np.empty_like(input._array, order="C"))), p, generator=generator)
     if out is not None:

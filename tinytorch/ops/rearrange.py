@@ -12,7 +12,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rearrange as kernels
 from tinytorch.kernels.checks import out_of_range
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops.arguments import check_tensor, ints_of, op_of, unless_empty
+from tinytorch.ops.arguments import ints_of, op_of, unless_empty
 from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, unsqueeze
@@ -54,12 +54,11 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
         tensor([[1, 1, 1],
                 [2, 2, 2]])
     """
-    check_tensor(input, "tile")
     repeats = ints_of("tile", "dims", dims, named)
     return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)
 
 
-@public(method=True, axis=True)
+@public(method=True)
 @per_example("repeats")
 def repeat_interleave(
     input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None

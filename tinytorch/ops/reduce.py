@@ -22,7 +22,7 @@ from tinytorch.kernels.checks import plain
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
+from tinytorch.ops.arguments import op_of, unless_empty
 from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sgn, sign
 from tinytorch.ops.compare import isnan
@@ -104,7 +104,7 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
     """
 
 
-@public(method=True, out="nansum", axis=True)
+@public(method=True, out="nansum")
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean of the elements that are not NaN, with the arguments of `mean`.
 
@@ -181,7 +181,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
 _prod = op_of(kernels.prod, complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
 
 
-@public(method=True, out="typed", autocast="float32", axis=True)
+@public(method=True, out="typed", autocast="float32")
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product of all elements, or along one dimension `dim`; the other arguments are as for `sum`.
 
@@ -379,7 +379,6 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
         tensor([[4., 5.],
                 [7., 4.]])
     """
-    check_tensor(input, "max")
     if isinstance(dim, Tensor):
         dim, other = None, dim
     if other is not None:
@@ -402,7 +401,6 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
         values=tensor([1., 2.]),
         indices=tensor([0, 1]))
     """
-    check_tensor(input, "min")
     if isinstance(dim, Tensor):
         dim, other = None, dim
     if other is not None:
@@ -420,7 +418,7 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
 _aminmax = op_of(kernels.aminmax, refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax)
 
 
-@public(method=True, out="exact", axis=True)
+@public(method=True, out="exact")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the smallest and the largest element, as a named tuple `(min, max)`.
 
@@ -469,7 +467,7 @@ _cummax = selection(kernels.cummax, "cummax", _gathered_back, refuses=unless_emp
 _cummin = selection(kernels.cummin, "cummin", _gathered_back, refuses=unless_empty("cummin_cpu", scalar=True))
 
 
-@public(method=True, out="cummax", axis=True)
+@public(method=True, out="cummax")
 def cummax(input: Tensor, dim: int) -> Any:
     """Return the cumulative maxima along `dim`, as a named tuple `(values, indices)`.
 
@@ -481,7 +479,7 @@ def cummax(input: Tensor, dim: int) -> Any:
     return _cummax(input, kernels.axis_of(dim, array.ndim, "cummax") if array.size else 0)
 
 
-@public(method=True, out="cummax", axis=True)
+@public(method=True, out="cummax")
 def cummin(input: Tensor, dim: int) -> Any:
     """Return the cumulative minima along `dim`, as a named tuple `(values, indices)`.
 
@@ -510,7 +508,7 @@ _median_all, _median_dim = _medians("median", statistics.median_all, statistics.
 _nanmedian_all, _nanmedian_dim = _medians("nanmedian", statistics.nanmedian_all, statistics.nanmedian_dim)
 
 
-@public(method=True, out="median", axis=True)
+@public(method=True, out="median")
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median (the lower of two middle elements); or along `dim` a named tuple `(values, indices)`.
 
@@ -520,12 +518,11 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         >>> torch.median(torch.tensor([4.0, 1.0, 3.0, 2.0]))
         tensor(2.)
     """
-    check_tensor(input, "median")
     dim = _one(dim, input, "median")
     return _median_all(input) if dim is None else _median_dim(input, dim, keepdim)
 
 
-@public(method=True, out="median", axis=True)
+@public(method=True, out="median")
 def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median of the elements that are not NaN, with the arguments of `median`.
 
@@ -533,7 +530,6 @@ def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         >>> torch.nanmedian(torch.tensor([4.0, torch.nan, 3.0]))
         tensor(3.)
     """
-    check_tensor(input, "nanmedian")
     dim = _one(dim, input, "nanmedian")
     return _nanmedian_all(input) if dim is None else _nanmedian_dim(input, dim, keepdim)
 
@@ -614,7 +610,7 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
     return function(input, axes, degrees, keepdim)
 
 
-@public(method=True, out="castable", axis=True)
+@public(method=True, out="castable")
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -630,7 +626,7 @@ def var(
     return _moment(_var, "var", input, dim, unbiased, keepdim, correction)
 
 
-@public(method=True, out="castable", axis=True)
+@public(method=True, out="castable")
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:

@@ -22,14 +22,14 @@ from typing import Any, TypeVar
 
 from tinytorch.core import native
 from tinytorch.core import op as core
-from tinytorch.core.declaration import NUMPY, NUMPY_DIMS, Op, too_many
+from tinytorch.core.declaration import Op
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import function_modes, plain, traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import declare_members, left_out, outputs, sparse
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.ops import autocast, overrides
-from tinytorch.ops.overrides import NOT_GIVEN
+from tinytorch.ops.signature import UNTOLD, again, mistake
 
 __all__ = [
     "Builtin", "Function", "asking", "autocasting", "functions", "namespace", "no_such_call", "pointwise", "public",
@@ -43,9 +43,6 @@ _lowered: dict[Any, Any] = {}
 
 #: Whether both operands must be tensors, and if not, the signatures that PyTorch lists in its error.
 Operands = tuple[bool, tuple[str, ...]]
-
-#: The annotations of arguments that may be 0-d tensors, of which PyTorch takes the number.
-_NUMBERS = ("float", "int")
 
 
 def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
@@ -101,7 +98,6 @@ class Function(Builtin):
         binds: whether the function becomes a bound method when read from an instance.
         name: the dotted name below `torch`.
         raw: the declared function, which computes the result.
-        of_tensors: whether the parameters are exactly `input`, or `input` and `other`.
         rule: how the function writes into `out` (a key of `out.RULES`), or None.
         autocast: how autocasting changes the function (a key of `AUTOCAST`), or None.
         lowered: the variant of `raw` that runs under autocasting.
@@ -126,9 +122,7 @@ class Function(Builtin):
         self.python, self.asks, self.listed = python, asks, listed
         code = getattr(inspect.unwrap(raw), "__code__", None)
         self.names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
-        stars = bool(code and code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)) or hasattr(raw, "also")
-        self.of_tensors = self.names in (("input",), ("input", "other")) and not stars
-        call = _of_operands(self) if operands else _call(self)
+        call = _call(self)
         call.__doc__ = raw.__doc__
         home, _, own = name.rpartition(".")
         self.binds = (home not in ("", "fft", "linalg", "special") or python) if binds is None else binds
@@ -178,13 +172,12 @@ class Function(Builtin):
         out = None
         if self.rule is not None and "out" in kwargs:
             out = (kwargs := dict(kwargs)).pop("out")
-        if self.of_tensors:
-            args, kwargs = self._given(args, kwargs), {}
-            if self.operands is not None:
-                self._check_operands(args)
+        if self.operands is not None:
+            args, kwargs = self.op.bind(args, kwargs), {}
+            self._check_operands(args)
         if out is not None:
-            return self.run(lambda *args, **kwargs: outputs.into(self, out, args, kwargs), args, kwargs)
-        return self.run(self.lowered if autocast.on else self.raw, args, kwargs)
+            return outputs.into(self, out, args, kwargs)
+        return (self.lowered if autocast.on else self.raw)(*args, **kwargs)
 
     def answered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return what a mode, or the class of an argument, makes of a call; NotImplemented if it is as usual."""
@@ -195,107 +188,28 @@ class Function(Builtin):
         return received(self.name, self, args, kwargs)
 
     def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a failed call with numbers for 0-d tensors; else raise `error`."""
+        """Return the result of a failed call with corrected arguments; else raise PyTorch's error."""
         if isinstance(error, NoArray):
             raise sparse.refused(self.name, args, kwargs, error) from None
-        if self.of_tensors and isinstance(error, TypeError) and "out" not in kwargs:
-            self._given(args, kwargs)  # (says which arguments are wrong)
-        if isinstance(error, (TypeError, AttributeError)) and (numbers := self._as_numbers(args, kwargs)):
-            return self.called(tuple(numbers[0]), numbers[1])
-        if isinstance(error, AttributeError):
-            raise self.not_a_tensor(error, args, kwargs) from None
-        raise error
-
-    def _as_numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
-        """Return the arguments with numbers in the place of 0-d tensors where a number is meant; None without those."""
-        kinds, found = inspect.unwrap(self.raw).__annotations__, False
-
-        def number(name: str, value: Any) -> Any:
-            nonlocal found
-            if not isinstance(value, Tensor) or value.ndim or kinds.get(name, "").partition(" ")[0] not in _NUMBERS:
-                return value
-            found = True
-            return value.item()
-
-        given = list(map(number, self.names, args))
-        named = {name: number(name, value) for name, value in kwargs.items()}
-        return ([*given, *args[len(given) :]], named) if found else None
-
-    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return `function(*args, **kwargs)`; accept NumPy's keyword names, and raise PyTorch's errors."""
-        try:
-            return function(*args, **kwargs)
-        except TypeError:
-            renamed = self._renamed(kwargs)
-            if renamed is None:
-                raise
-        except AttributeError as error:
-            raise self.not_a_tensor(error, args, kwargs) from None
-        return self.run(function, args, renamed)
-
-    def _renamed(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """Replace NumPy's keyword names, and `input` for methods' `self`; None if no keyword changes."""
-        theirs = {"input": "self"} if "self" in self.names else NUMPY
-        if theirs.keys().isdisjoint(kwargs):
-            return None
-        renamed = {key if key in self.names else theirs.get(key, key): kwargs[key] for key in kwargs}
-        return None if renamed.keys() == kwargs.keys() else renamed
-
-    def _given(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the arguments of a function of one or two tensors in order; keywords may have NumPy's names."""
-        names, name = self.names, self.__name__
-        if len(args) > len(names):
-            raise too_many(name, len(names), len(args))
-        values = dict(zip(names, args, strict=False))
-        for key, value in named.items():
-            public = key if key in names else NUMPY.get(key, key)
-            if public not in names or (public != key and public in values):
-                raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
-            if public in values:
-                raise TypeError(f"{name}() got multiple values for argument '{public}'")
-            values[public] = value
-        for each in names:
-            if each not in values:
-                raise TypeError(f'{name}() missing 1 required positional arguments: "{each}"')
-        return tuple([values[each] for each in names])
+        if not isinstance(error, UNTOLD):
+            raise error
+        call = lambda *args, **kwargs: self.called(args, kwargs)  # noqa: E731
+        return again(error, call, self.__name__, self.raw, args, kwargs, self)
 
     def _check_operands(self, args: tuple[Any, ...]) -> None:
         """Raise PyTorch's error for a number in the place of an operand that must be a tensor."""
         assert self.operands is not None
-        both, signatures = self.operands
-        if isinstance(args[0], Tensor) and (not both or isinstance(args[1], Tensor)):
-            return
-        name = getattr(getattr(self.raw, "op", None), "name", "")
-        name = name if name.startswith("special_") else self.name.rpartition(".")[2]
-        if both:
-            k = 0 if not isinstance(args[0], Tensor) else 1
-            raise TypeError(
-                f"{name}(): argument '{self.names[k]}' (position {k + 1}) must be Tensor, not {type(args[k]).__name__}"
-            )
-        if len(signatures) < 3 or not isinstance(args[1], Tensor):
-            raise no_such_call(name, args, signatures)
-
-    def not_a_tensor(self, error: AttributeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
-        """Return PyTorch's error if the object that lacks an attribute is a non-tensor argument, else `error`."""
-        given = error.obj
-        *_, home, name = ("", *self.name.split("."))
-        name = f"{home}_{name}" if home in ("fft", "linalg", "special") else name
-        by_place = enumerate(zip(self.names, args, strict=False), 1)
-        where = [(f"'{key}'", value) for key, value in kwargs.items()]
-        where += [(f"'{key}' (position {position})", value) for position, (key, value) in by_place]
-        for argument, value in where:
-            kind = type(value)
-            # (An array of NumPy has a dtype, too, which lacks an attribute.)
-            if not isinstance(value, Tensor) and (value is given or getattr(value, "dtype", value) is given):
-                shown = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
-                return TypeError(f"{name}(): argument {argument} must be Tensor, not {shown}")
-        return error
+        both, forms = self.operands
+        if both and (wrong := mistake(None, self.__name__, self.raw, args, {}, self)):
+            raise wrong
+        if not isinstance(args[0], Tensor) and (len(forms) < 3 or not isinstance(args[1], Tensor)):
+            raise no_such_call(self.__name__, args, forms)
 
 
 def _call(function: Function) -> Any:
     """Return the function's entry point; it is minimal since every public call runs it."""
-    raw, of_tensors = function.raw, function.of_tensors
-    modes, sequences = function_modes, (list, tuple)
+    raw, modes, sequences = function.raw, function_modes, (list, tuple)
+    both = None if function.operands is None else function.operands[0]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -308,7 +222,9 @@ def _call(function: Function) -> Any:
                 ):
                     break
             else:
-                if not (kwargs or modes.on or autocast.on):
+                if not (kwargs or modes.on or autocast.on) and (
+                    both is None or (len(args) == 2 and type(args[0]) is Tensor and (not both or kind is Tensor))
+                ):
                     try:
                         return raw(*args)
                     except Exception as error:
@@ -319,42 +235,10 @@ def _call(function: Function) -> Any:
                 if made is not NotImplemented:
                     return made
             try:
-                if of_tensors or "out" in kwargs or autocast.on:
+                if both is not None or "out" in kwargs or autocast.on:
                     return function.called(args, kwargs)
-                return function.run(raw, args, kwargs)
+                return raw(*args, **kwargs)
             except Exception as error:
-                return function.failed(error, args, kwargs)
-        except Exception:
-            leave()
-            raise
-
-    return call
-
-
-def _of_operands(function: Function) -> Any:
-    """As `_call`, for a function of two operands that may not both be numbers."""
-    raw = function.raw
-    both = function.operands is not None and function.operands[0]
-    modes = function_modes
-
-    def call(x: Any = NOT_GIVEN, y: Any = NOT_GIVEN, /, *more: Any, **kwargs: Any) -> Any:
-        try:
-            if (
-                type(x) is Tensor
-                and (type(y) is Tensor or (type(y) in plain and y is not NOT_GIVEN and not both))
-                and not (more or kwargs or modes.on or autocast.on)
-            ):
-                try:
-                    return raw(x, y)
-                except TypeError as error:
-                    return function.failed(error, (x, y), kwargs)
-            args = tuple([each for each in (x, y, *more) if each is not NOT_GIVEN])
-            made = function.answered(args, kwargs)
-            if made is not NotImplemented:
-                return made
-            try:
-                return function.called(args, kwargs)
-            except TypeError as error:
                 return function.failed(error, args, kwargs)
         except Exception:
             leave()
@@ -423,7 +307,6 @@ def public(
     python: bool = False,
     asks: str = "arguments",
     listed: bool | str = True,
-    axis: bool = False,
     traced: str | None = None,
 ) -> Callable[[F], F]:
     """Return a decorator that makes a function public, and returns it unchanged.
@@ -443,7 +326,6 @@ def public(
         python: whether PyTorch defines the function in `torch.functional`, in Python.
         asks: whose `__torch_function__` may handle a call: "arguments" (and modes), "modes" alone, or "nobody".
         listed: whether `overrides.get_overridable_functions` lists the function and method; "function": not the method.
-        axis: whether the method takes NumPy's names `axis` and `keepdims`, too, as functions and ops do.
         traced: how `torch.compile` treats the function: a policy of `core.mode.traced_as`.
     """
     chosen: tuple[tuple[Any, Any], ...] = (operands, OPERANDS), (autocast, AUTOCAST), (asks, _ASKED)
@@ -468,8 +350,7 @@ def public(
                 raise TypeError(f"two functions are declared as torch.{each}")
         own = [each for each in names if "." not in each]
         bound = method.split() if isinstance(method, str) else own * method
-        made_method = also_by(**NUMPY_DIMS)(lowered) if axis else lowered
-        declare_members(dict.fromkeys(bound, made_method), listed != "function" and bool(listed or any(own)), raw)
+        declare_members(dict.fromkeys(bound, lowered), listed != "function" and bool(listed or any(own)), raw)
         if in_place:
             written = core.in_place(raw)
             for each in own:
@@ -500,7 +381,7 @@ def autocasting(raw: Any) -> Any:
     return _lowered.get(raw, raw)
 
 
-_PUBLIC = ("also", "axis", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
+_PUBLIC = ("also", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
 
 
 def pointwise(name: str, kernel: Callable[..., Any], **facts: Any) -> Any:

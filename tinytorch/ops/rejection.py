@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import rejection
-from tinytorch.ops.arguments import check_tensors, not_derived, not_implemented, op_of
+from tinytorch.ops.arguments import not_derived, not_implemented, op_of
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.random import Generator, _source
 from tinytorch.ops.register import public
@@ -43,7 +43,6 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
         tensor([ 0., 10.])
     """
-    check_tensors("binomial", count=count, prob=prob)
     for what, each in (("count", count), ("prob", prob)):
         if not each.dtype.is_floating_point:
             raise ValueError(f"binomial only supports floating-point dtypes for {what}, got: {each.dtype.tensor_name}")

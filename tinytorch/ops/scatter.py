@@ -113,7 +113,7 @@ def _source(src: Any, value: Any) -> Any:
     return value if src is None else src
 
 
-@public(method=True, out="scatter", axis=True)
+@public(method=True, out="scatter")
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -131,7 +131,7 @@ def scatter(
     return _scatterer(reduce, src)[0](input, dim, index, src)
 
 
-@public("", method="scatter_", axis=True)
+@public("", method="scatter_")
 def scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -140,7 +140,7 @@ def scatter_(
     return _scatterer(reduce, src)[1](self, dim, index, src)
 
 
-@public(method=True, out="scatter", axis=True)
+@public(method=True, out="scatter")
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Return a copy with `src` added at `index` along a dimension; repeated indices add up. See `scatter`.
 
@@ -152,7 +152,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return _scatter_add[0](input, dim, index, src)
 
 
-scatter_add_ = public("", method="scatter_add_", axis=True)(_scatter_add[1])
+scatter_add_ = public("", method="scatter_add_")(_scatter_add[1])
 
 
 def _extreme_rule(
@@ -297,7 +297,7 @@ def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}") from None
 
 
-@public(method=True, out="scatter", axis=True)
+@public(method=True, out="scatter")
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -319,14 +319,13 @@ def scatter_reduce_(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """In-place version of `scatter_reduce`."""
-    check_tensor(src, "scatter_reduce_", "src", 3)
     if src._cell is self._cell:
         check_overlap(self._array, src._array, False)
     _, reducer, how = _scatter_reducer(reduce)
     return reducer(self, dim, index, src, how, include_self)
 
 
-@public(method=True, out="gather", axis=True)
+@public(method=True, out="gather")
 @per_example("index")
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
@@ -346,8 +345,6 @@ def index_reduce(
 
 def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
     """Expand the index vector of `index_reduce` to the shape of `source`, as `scatter_reduce` expects it."""
-    for position, (name, each) in enumerate((("input", input), ("index", index), ("source", source))):
-        check_tensor(each, "index_reduce", name, position + 1 + (position > 0))
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     x, rows, places = input._array, source._array, index._array
@@ -438,7 +435,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return _put[1](self, index, source, accumulate)
 
 
-@public(method=True, out="gather", axis=True)
+@public(method=True, out="gather")
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Return the elements at `indices` along `dim` (default: flattened); the other dimensions broadcast.
 
@@ -448,8 +445,6 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         tensor([[1, 3],
                 [2, 4]])
     """
-    check_tensor(input, "take_along_dim")
-    check_tensor(indices, "take_along_dim", "indices", 2)
     shape, wanted = input._array.shape, indices._array.shape
     if dim is not None and len(shape) != len(wanted):
         raise RuntimeError(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
+from tinytorch.core.declaration import missing_argument
 from tinytorch.core.mode import alike, short
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
@@ -21,7 +22,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of
+from tinytorch.ops.arguments import ints_of, op_of
 from tinytorch.ops.register import pointwise, public
 
 # Views: another shape -----------------------------------------------------------------------------
@@ -80,7 +81,6 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
         tensor([[0, 1],
                 [2, 3]])
     """
-    check_tensor(other, "view_as", "other")
     return _view(input, other._array.shape)
 
 
@@ -103,7 +103,6 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
                 [4, 5]])
     """
     try:
-        check_tensor(input, "reshape")
         if named:
             shape = ints_of("reshape", "shape", shape, named)
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
@@ -131,7 +130,6 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
         tensor([[0, 1],
                 [2, 3]])
     """
-    check_tensor(other, "reshape_as", "other")
     return reshape(input, other._array.shape)
 
 
@@ -559,7 +557,6 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
         tensor([[1, 2],
                 [1, 2]])
     """
-    check_tensor(other, "expand_as", "other")
     return _expand(input, other._array.shape)
 
 

@@ -37,7 +37,7 @@ _sort, _sort_stable = (selection(kernels.sort, "sort", _back, overload=k) for k 
 _topk = selection(kernels.topk, "topk", _back, refuses=unless_scalar("topk_cpu"))
 
 
-@public(method=True, out="exact", axis=True)
+@public(method=True, out="exact")
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
@@ -50,7 +50,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     return (_sort if stable is None else _sort_stable)(input, dim, descending)
 
 
-@public(method=True, out="exact", axis=True)
+@public(method=True, out="exact")
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """Return the indices that sort a tensor along a dimension; see `sort`.
 
@@ -73,7 +73,7 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0)[0]
 
 
-@public(method=True, out="exact", axis=True)
+@public(method=True, out="exact")
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`.
 
@@ -150,8 +150,6 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         >>> torch.bincount(torch.tensor([0, 2, 2]))
         tensor([1, 0, 2])
     """
-    if weights is not None:
-        check_tensor(weights, "bincount", "weights", 2)
     array = input._array
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")

@@ -23,7 +23,7 @@ from tinytorch.kernels import transcendental as steps
 from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, return_types
-from tinytorch.ops.arguments import check_tensor, elementwise, exemplified, named, not_derived, not_implemented, op_of
+from tinytorch.ops.arguments import check_tensors, elementwise, exemplified, named, not_derived, not_implemented, op_of
 from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow, sigmoid
@@ -38,8 +38,7 @@ def _of_tensors(caller: Any) -> Any:
     """Wrap an op of two tensors as a function that rejects numbers and has PyTorch's parameter names."""
 
     def call(input: Tensor, other: Tensor) -> Any:
-        check_tensor(input, caller.__name__)
-        check_tensor(other, caller.__name__, "other", 2)
+        check_tensors(caller.__name__, input=input, other=other)
         return caller(input, other)
 
     made = named(call, caller.__name__, caller.__doc__)
@@ -97,7 +96,6 @@ def polygamma(n: int, input: Tensor) -> Tensor:
 
     Source: DLMF 5.15.2, in terms of Hurwitz' zeta function.
     """
-    check_tensor(input, "polygamma", position=2)
     return _polygamma(input, _order(n))
 
 
@@ -148,7 +146,6 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
         >>> torch.mvlgamma(torch.tensor([1.5, 3.0]), 2)
         tensor([0.4516, 1.5502])
     """
-    check_tensor(input, "mvlgamma")
     return _mvlgamma(input, _dimension(p))
 
 
@@ -422,7 +419,7 @@ _logcumsumexp = op_of(
 )
 
 
-@public(method=True, out="cummax", axis=True)
+@public(method=True, out="cummax")
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
 
@@ -521,8 +518,6 @@ _write_heaviside = in_place(_heaviside)
 
 
 def _check_step(input: Tensor, values: Tensor) -> None:
-    check_tensor(input, "heaviside")
-    check_tensor(values, "heaviside", "values", 2)
     if input.dtype is not values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 

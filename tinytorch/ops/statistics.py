@@ -25,7 +25,7 @@ from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_elements, check_tensor, not_implemented, op_of, unless_empty, unless_scalar
+from tinytorch.ops.arguments import check_elements, not_implemented, op_of, unless_empty, unless_scalar
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
 from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.compare import logical_xor
@@ -49,7 +49,7 @@ _INT64 = np.dtype(np.int64)
 _mode = selection(kernels.mode, "mode", refuses=unless_empty("mode_cpu", scalar=True))
 
 
-@public(method=True, out="mode", axis=True)
+@public(method=True, out="mode")
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return `(values, indices)`: the most frequent element along `dim`, of ties the smallest, and its last index.
 
@@ -65,7 +65,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
 _kthvalue = selection(kernels.kthvalue, "kthvalue", refuses=unless_scalar("kthvalue_cpu"))
 
 
-@public(method=True, out="kthvalue", axis=True)
+@public(method=True, out="kthvalue")
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return `(values, indices)` of the k-th smallest element along `dim`, counted from 1; NaN counts as the largest.
 
@@ -144,7 +144,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
     return movedim(reshape(out, (*kept, q._array.shape[0])), -1, 0)
 
 
-@public(method=True, out="quantile", autocast="float32", axis=True)
+@public(method=True, out="quantile", autocast="float32")
 def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """Return the quantiles `q` of all elements, or along `dim`; NaN if an element is NaN.
 
@@ -158,7 +158,7 @@ def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, i
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
 
 
-@public(method=True, out="quantile", autocast="float32", axis=True)
+@public(method=True, out="quantile", autocast="float32")
 def nanquantile(
     input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -230,7 +230,6 @@ def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...
         raise refused("histogramdd", input._array)
     if weight is None:
         return
-    check_tensor(weight, "histogramdd", "weight", 4)
     if weight.dtype != input.dtype:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
@@ -334,7 +333,7 @@ def histogramdd(
 # Differences --------------------------------------------------------------------------------------
 
 
-@public(method=True, out="castable", axis=True)
+@public(method=True, out="castable")
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
@@ -350,10 +349,9 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional")
     axis = reductions.axis_of(dim, input._array.ndim, "diff")
     shape = input._array.shape
-    for position, each in enumerate((prepend, append), 4):
+    for each in (prepend, append):
         if each is None:
             continue
-        check_tensor(each, "diff", "prepend" if position == 4 else "append", position)
         if each._array.ndim != len(shape):
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
         for d, (have, want) in enumerate(zip(each._array.shape, shape, strict=True)):
@@ -554,7 +552,6 @@ def segment_reduce(
         >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([1, 2]))
         tensor([1., 5.])
     """
-    check_tensor(data, "segment_reduce", "data")
     reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "max", "min", "prod"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")

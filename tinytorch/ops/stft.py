@@ -55,8 +55,6 @@ def _lengths(name: str, n_fft: Any, hop_length: Any, win_length: Any) -> tuple[i
 def _check_window(name: str, input: Tensor, window: Any) -> None:
     if window is None:
         return
-    if not isinstance(window, Tensor):
-        raise TypeError(f"{name}(): argument 'window' must be Tensor, not {type(window).__name__}")
     if window.device != input.device:
         raise RuntimeError(
             f"{name} input and window must be on the same device but got self on {input.device} and window on "

@@ -28,7 +28,7 @@ from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import UNSIGNED, int64
 from tinytorch.kernels.meta import NotCopied, is_meta, known
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
+from tinytorch.ops.arguments import op_of
 from tinytorch.ops.create import zeros
 from tinytorch.ops.join import cat
 from tinytorch.ops.linalg.products import matmul
@@ -39,26 +39,17 @@ from tinytorch.ops.register import autocasting, public
 
 
 def check_matrix(
-    function: str,
-    x: Any,
-    argument: str = "A",
-    *,
-    square: bool = True,
-    position: int = 1,
-    kernel: str | None = None,
-    low: bool = False,
+    function: str, x: Any, argument: str = "A", *, square: bool = True, kernel: str | None = None, low: bool = False
 ) -> None:
     """Raise PyTorch's error unless `x` is a batch of (square) matrices of float32, float64, or complex numbers.
 
     Args:
         function: the public name, such as "linalg.inv".
-        argument, position: the name and the position of the argument.
+        argument: the name of the argument.
         square: whether the matrices must be square.
         kernel: the name of PyTorch's kernel, if the message for an unsupported dtype names it.
         low: whether 16-bit floats are allowed.
     """
-    if not isinstance(x, Tensor):
-        check_tensor(x, function.replace(".", "_"), argument, position)
     shape = x._array.shape
     if len(shape) < 2:
         raise RuntimeError(
@@ -210,7 +201,6 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
         >>> torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), ind=2).shape
         torch.Size([4, 2, 2])
     """
-    check_tensor(input, "linalg_tensorinv")
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     rows, columns = tuple(input.shape[:ind]), tuple(input.shape[ind:])
@@ -260,7 +250,6 @@ _solve_info = op_of(
 def _check_solve(A: Any, B: Any, left: bool) -> bool:
     """Check the operands of `solve`, and return whether B contains vectors instead of matrices."""
     function = "linalg.solve"
-    check_tensors("linalg_solve", A=A, B=B)
     check_floating(function, A, low=True)
     check_same_dtype(function, A=A, B=B)
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
@@ -347,7 +336,6 @@ def solve_triangular(
                 [ 1.]])
     """
     name = "linalg.solve_triangular"
-    check_tensor(B, "linalg_solve_triangular", "B", 2)
     check_matrix(name, input, "input", kernel="triangular_solve_cpu")
     if B.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
@@ -367,7 +355,6 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
         >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4) * 2, torch.ones(2, 2))
         tensor([0.5000, 0.5000, 0.5000, 0.5000])
     """
-    check_tensors("linalg_tensorsolve", input=input, other=other)
     if dims is not None:
         order = [dim % input.ndim for dim in dims]
         input = input.permute([k for k in range(input.ndim) if k not in order] + order)
@@ -536,7 +523,6 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
         True
     """
     name = "torch.linalg.lstsq"
-    check_tensors("linalg_lstsq", input=input, b=b)
     if input.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if b.ndim < 1:

@@ -11,7 +11,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import activation, dtypes
 from tinytorch.kernels.checks import refused
-from tinytorch.ops.arguments import check_tensor, op_of
+from tinytorch.ops.arguments import op_of
 from tinytorch.ops.arithmetic import kept, zero_gradient
 from tinytorch.ops.join import cat
 from tinytorch.ops.reduce import centered
@@ -209,13 +209,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         >>> torch.prelu(torch.tensor([[-1.0, -1.0]]), torch.tensor([0.5, 0.1]))
         tensor([[-0.5000, -0.1000]])
     """
-    try:
-        differ = input.dtype != weight.dtype
-    except AttributeError:
-        check_tensor(input, "prelu")
-        check_tensor(weight, "prelu", "weight", 2)
-        raise
-    if differ:
+    if input.dtype != weight.dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {input.dtype.tensor_name} and {weight.dtype.tensor_name}"
         )

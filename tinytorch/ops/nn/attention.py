@@ -14,7 +14,7 @@ from tinytorch.kernels import attention, dtypes
 from tinytorch.kernels.checks import check_expands, out_of_range
 from tinytorch.kernels.products import check_bmm
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
+from tinytorch.ops.arguments import op_of
 from tinytorch.ops.join import cat
 from tinytorch.ops.masks import where
 from tinytorch.ops.nn.activation import softmax
@@ -168,8 +168,6 @@ def scaled_dot_product_attention(
 
 
 def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any) -> None:
-    name = "scaled_dot_product_attention"
-    check_tensors(name, query=query, key=key, value=value)
     if not query.dtype is key.dtype is value.dtype:
         found = [dtypes.C_NAMES[each.dtype.name] for each in (query, key, value)]
         raise RuntimeError(
@@ -183,7 +181,6 @@ def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any) -> None:
         )
     if attn_mask is None:
         return
-    check_tensor(attn_mask, name, "attn_mask", 4)
     if attn_mask.dtype not in (dtypes.bool, dtypes.float32, query.dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "

@@ -18,7 +18,7 @@ from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import is_meta, known, within
 from tinytorch.kernels.silence import quietly
 from tinytorch.kernels.statistics import segments_of
-from tinytorch.ops.arguments import check_tensor, op_of
+from tinytorch.ops.arguments import check_tensors, op_of
 from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.index import index_select
 from tinytorch.ops.masks import masked_fill
@@ -55,8 +55,7 @@ def embedding(
     try:
         dims, kind = weight._array.ndim, indices.dtype
     except AttributeError:
-        check_tensor(weight, "embedding", "weight")
-        check_tensor(indices, "embedding", "indices", 2)
+        check_tensors("embedding", weight=weight, indices=indices)
         raise
     if dims != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -138,7 +137,6 @@ def embedding_bag(
     """
     if sparse and mode == 2:
         raise ValueError("max mode does not support sparse weights")
-    check_tensor(weight, "embedding_bag", "weight")
     kind = dtypes.promote_types(indices.dtype, offsets.dtype)
     indices = indices if indices.dtype is kind else indices.to(kind)
     _check_indices("embedding_bag", indices)

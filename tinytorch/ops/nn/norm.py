@@ -20,7 +20,7 @@ from tinytorch.kernels import dtypes, norm
 from tinytorch.kernels import layer_norm as layer_norms
 from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.silence import quietly
-from tinytorch.ops.arguments import check_tensor, op_of
+from tinytorch.ops.arguments import op_of
 from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.register import public
 
@@ -164,7 +164,6 @@ def _flat(tensor: Any) -> Any:
 
 def _batch_norm(input: Tensor, weight: Any, bias: Any, *options: Any) -> Tensor:
     """Return the normalised input. Of an empty one nothing is checked: as in PyTorch, other ops give its graph."""
-    check_tensor(input, "batch_norm", "input")
     if input._array.size:
         return _with_statistics(input, weight, bias, *options)[0]
     out = input.clone()
@@ -178,7 +177,6 @@ def _with_statistics(
     eps: float,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Return the normalised input; in training also mean and (biased) variance of the batch."""
-    check_tensor(input, "batch_norm", "input")
     channels = input.size(1)
     for name, running in (("running_mean", running_mean), ("running_var", running_var)):
         if running is None and not training:
@@ -302,7 +300,6 @@ def instance_norm(
 
     Source: Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
     """
-    check_tensor(input, "instance_norm", "input")
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     momentum = _check_momentum("instance_norm", momentum)
@@ -363,7 +360,6 @@ def group_norm(
 
     Source: Wu and He, "Group Normalization", 2018.
     """
-    check_tensor(input, "group_norm", "input")
     shape = [*input._array.shape]
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")

@@ -14,7 +14,6 @@ from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.resample import Map
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn.resample import borders
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
@@ -38,7 +37,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
         tensor([[3., 2., 1., 2., 3., 2.]])
     """
-    check_tensor(input, "pad")
     try:
         widths = tuple([operator.index(width) for width in pad])
     except TypeError:

@@ -311,7 +311,6 @@ def max_pool(
         torch.Size([1, {2}])
     """
     name = f"max_pool{n}d"
-    check_tensor(input, name)
     if n == 3 and autocast.on and not return_indices:
         (input,) = autocast.raised(input)
     if n == 1 and (return_indices or _recording(input)):
@@ -466,7 +465,6 @@ def fractional_max_pool(
     Source: Graham, "Fractional max-pooling", 2014.
     """
     name, samples = f"fractional_max_pool{n}d", _random_samples
-    check_tensor(input, name)
     shape = input._array.shape
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
@@ -569,8 +567,6 @@ def _unpooled(
         if min(steps) < 1:
             raise RuntimeError(f"strides should be greater than zero, but got stride: {steps}")
     name = "max_unpooling3d" if n == 3 else "max_unpooling2d"
-    check_tensor(input, name)
-    check_tensor(indices, name, "indices", 2)
     shape = input._array.shape
     low = max(n, 2)
     if indices.dtype is not dtypes.int64:
@@ -661,7 +657,6 @@ def avg_pool(
         torch.Size([1, {2}])
     """
     name = f"avg_pool{n}d"
-    check_tensor(input, name)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     kernel, strides, pads, dilations, counts = _sliding(name, input, kernel_size, stride, padding, 1, ceil_mode, n)
@@ -694,7 +689,6 @@ def avg_pool1d(
         >>> torch.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[2., 1.]])
     """
-    check_tensor(input, "avg_pool1d")
     planes, kernel, strides, pads = _planar("avg_pool1d", input, kernel_size, stride, padding)
     return avg_pool2d(planes, kernel, strides, pads, ceil_mode, count_include_pad).squeeze(-2)
 
@@ -710,7 +704,6 @@ def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
         torch.Size([1, {2}])
     """
     name = f"adaptive_avg_pool{n}d"
-    check_tensor(input, name)
     sizes = _output_size(name, output_size, input, n)
     floating = input._array.dtype.kind in FLOATS
     if set(sizes) == {1}:
@@ -745,7 +738,6 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
         >>> torch.adaptive_avg_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
         tensor([[2.0000, 2.5000]])
     """
-    check_tensor(input, "adaptive_avg_pool1d")
     _check_lines("adaptive_avg_pool1d", input)
     sizes = (1, *_output_size("adaptive_avg_pool1d", output_size, input, 1))
     return adaptive_avg_pool2d(input.unsqueeze(-2), sizes).squeeze(-2)

@@ -22,7 +22,7 @@ from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
-from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.arguments import check_tensors
 from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.register import public
 
@@ -257,8 +257,7 @@ def grid_sampler(
         >>> torch.grid_sampler(image, torch.zeros(1, 1, 1, 2), 0, 0, True)
         tensor([[[[1.5000]]]])
     """
-    check_tensor(input, "grid_sampler")
-    check_tensor(grid, "grid_sampler", "grid", 2)
+    check_tensors("grid_sampler", input=input, grid=grid)
     _check_grid(input, grid, interpolation_mode)
     narrow = input.dtype if input.dtype.itemsize == 2 else None
     if narrow is not None:
