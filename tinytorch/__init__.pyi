@@ -321,7 +321,6 @@ from tinytorch.ops.operators import clamp_ as _clip_
 clip_ = _clip_
 from tinytorch.ops.quantized import _int_mm as _int_mm
 from tinytorch.ops.random import Generator as Generator
-from tinytorch.ops.random import bernoulli as bernoulli
 from tinytorch.ops.random import default_generator as default_generator
 from tinytorch.ops.random import get_rng_state as get_rng_state
 from tinytorch.ops.random import initial_seed as initial_seed
@@ -354,8 +353,6 @@ from tinytorch.ops.scatter import scatter as scatter
 from tinytorch.ops.scatter import scatter_add as scatter_add
 from tinytorch.ops.scatter import scatter_reduce as scatter_reduce
 from tinytorch.ops.scatter import take_along_dim as take_along_dim
-from tinytorch.ops.sequences import arange as arange
-from tinytorch.ops.sequences import eye as eye
 from tinytorch.ops.shape import adjoint as adjoint
 from tinytorch.ops.shape import as_strided as as_strided
 from tinytorch.ops.shape import broadcast_to as broadcast_to
@@ -702,6 +699,7 @@ def max_pool1d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = .
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool2d`, always without indices."""
 def max_pool3d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool3d`, always without indices."""
 def grid_sampler(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Tensor: """Return `input` sampled at the points of `grid`; see `nn.functional.grid_sample`."""
+def bernoulli(input: Any, p: Any = ..., *, generator: Any = ..., out: Any = ...) -> Tensor: """Return Bernoulli samples with the probabilities `input`; the gradient is zero."""
 def normal(mean: Any, std: Any = ..., size: Any = ..., *, generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor: """Return normal samples z * std + mean, of the broadcast shape of mean and standard deviation."""
 def rand(*sizes: Any, size: Any = ..., generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return numbers uniformly distributed in [0, 1)."""
 def rand_like(input: Any, *, generator: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return numbers uniformly distributed in [0, 1), with the shape and dtype of `input`."""
@@ -762,6 +760,8 @@ def sum(input: Any, dim: Any = ..., keepdim: Any = ..., *, dtype: Any = ..., out
 def gather(input: Any, dim: Any = ..., index: Any = ..., *, sparse_grad: Any = ..., out: Any = ..., axis: Any = ...) -> Tensor: """Return the elements at `index` along a dimension: for dim 0, `out[i, j] = x[index[i, j], j]`."""
 def index_reduce(input: Any, dim: Any = ..., index: Any = ..., source: Any = ..., reduce: Any = ..., *, include_self: Any = ..., out: Any = ..., axis: Any = ...) -> Tensor: """Return a copy with the rows of `source` reduced into the rows at `index` along `dim`."""
 def take(input: Any, index: Any, *, out: Any = ...) -> Tensor: """Return the elements of the flattened tensor at `index` (int64, any shape)."""
+def arange(*args: Any, start: Any = ..., end: Any = ..., step: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return the ceil((end - start) / step) numbers start, start + step, … before `end`: `arange([start,] end, step)`."""
+def eye(n: Any, m: Any = ..., *, out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return the (n, m) matrix with ones on the diagonal and zeros elsewhere; m defaults to n."""
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return `steps` evenly spaced numbers from `start` to `end`, both included; the others are as for `zeros`."""
 def logspace(start: Any, end: Any, steps: Any, base: Any = ..., *, out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return `steps` numbers from base**start to base**end, with evenly spaced exponents; see `linspace`."""
 def range(start: Any, end: Any, step: Any = ..., *, out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ...) -> Tensor: """Return start, start + step, … up to and including `end`: the deprecated `torch.range`; use `arange`."""

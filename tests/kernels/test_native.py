@@ -49,7 +49,7 @@ from tinytorch.kernels import (
     statistics,
     transcendental,
 )  # fmt: skip
-from tinytorch.kernels.shape import concatenated
+from tinytorch.kernels import shape as shapes
 
 library = pytest.importorskip("tinytorch.kernels.native._native", reason="the native kernels have not been built")
 
@@ -642,6 +642,18 @@ def moved(*shifts: int) -> Callable[..., Iterator[Arguments]]:
     return draw
 
 
+def of_shapes(more: Any, given: Any = None) -> Callable[..., Iterator[Arguments]]:
+    """Draw arrays of several shapes, with the arguments `more` of each; or all arguments, `given` of float32."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for shape in ((1, 1), (3, 5), (6, 2), (2, 3, 4, 5), (40, 70)):
+            for kind in (np.float32,) if given else (np.float32, np.int64, np.bool_):
+                x = rng.integers(0, 9, shape).astype(kind)
+                yield from given(x) if given else [(x, *each) for each in more(x)]
+
+    return draw
+
+
 def crossed(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape, dim in (((3,), 0), ((8, 3), 1), ((3, 7), 0), ((2, 3, 40), -2), ((0, 3), 1), ((500, 3), -1)):
         x, y = normal(rng, *shape), normal(rng, *shape)
@@ -925,6 +937,10 @@ SAMPLES = {
     "median_dim": Samples(statistics.median_dim, medians, 0, 0),
     "search": Samples(sort.search, searched, 0, 0),
     "cross": Samples(products.cross, crossed),
+    "flip": Samples(rearrange.flip, of_shapes(lambda x: [(dims,) for dims in ((), (0,), (-1, 0), (1,))]), 0, 0),
+    "expand": Samples(shapes.expand, of_shapes(lambda x: [((2, *x.shape),), ([-1] * x.ndim,)]), 0, 0),
+    "pieces": Samples(shapes.pieces, of_shapes(lambda x: [([1, n - 1], 1) for n in x.shape[1:2] if n > 1]), 0, 0),
+    "unbind": Samples(shapes.unbind, of_shapes(lambda x: [(), (1,), (-1,)]), 0, 0),
     "tril": Samples(rearrange.tril, moved(), 0, 0),
     "triu": Samples(rearrange.triu, moved(), 0, 0),
     "roll": Samples(rearrange.roll, moved(0, 1, -2, 7), 0, 0),
@@ -937,6 +953,13 @@ SAMPLES = {
     "uniform": Samples(random.uniform, random_fills((0, 1), (-0.3, 0.71), (1000, 1001)), 0, 0, writes=True),
     "normal": Samples(random.normal, random_fills((0, 1), (0.5, 2.0), kinds=(np.float32,)), 0, 0, writes=True),
     "bernoulli": Samples(random.bernoulli, random_fills((0.5,), (0.0,), (1.0,)), 0, 0, writes=True),
+    "bernoulli_each": Samples(
+        random.bernoulli_each,
+        lambda rng: [(*args, rng.random(args[0].size).astype(args[0].dtype)) for args in random_fills(())(rng)],
+        0,
+        0,
+        writes=True,
+    ),
     "permutation": Samples(random.permutation, random_fills((), kinds=(np.int64,)), 0, 0, writes=True),
     "integers": Samples(random.integers, random_fills((0, 5), (-3, 2**40), kinds=(np.int64,)), 0, 0, writes=True),
     "by_rows": Samples(sparse.by_rows, entries_by_rows),
@@ -962,7 +985,8 @@ SAMPLES = {
     "addcmul": Samples(arithmetic.addcmul, pointwise(3, 1.5, special=False)),
     "attend": Samples(attention.attend, attentions(False), 1e-5, 1e-6, writes=True),
     "attend_grad": Samples(attention.attend_grad, attentions(True), 1e-5, 2e-6, writes=True),
-    "concatenated": Samples(concatenated, joined, 0, 0),
+    "concatenated": Samples(shapes.concatenated, joined, 0, 0),
+    "stacked": Samples(shapes.stacked, of_shapes(lambda x: [], lambda x: [([x, x + 1], d) for d in (0, 1, -1)]), 0, 0),
     "lstm_steps": Samples(rnn.lstm_steps, recurrent, 2e-5, 2e-6, writes=True),
     "lstm_steps_grad": Samples(rnn.lstm_steps_grad, recurrent_grads, 2e-5, 2e-6, writes=True),
     "sgd": Samples(

@@ -63,14 +63,19 @@ def order_of(*arrays: Array) -> tuple[int, ...]:
 
 def empty_like(x: Array, dtype: Any = None) -> Array:
     """Return an uninitialized array whose dimensions are in the same order as those of `x`, without gaps."""
-    if 0 in x.strides and x.size > 1:
-        return _empty(x, innermost_first(x.shape, (x.shape, x.strides, x.itemsize)), dtype)
-    return np.empty_like(x, dtype)
+    made = np.empty_like(x, dtype)
+    if 1 in x.shape and type(made) is np.ndarray:  # PyTorch keeps all strides of an array without gaps
+        strides = tuple([step // x.itemsize * made.itemsize for step in x.strides])
+        if all([n == 1 or a == b for n, a, b in zip(x.shape, strides, made.strides, strict=True)]):
+            return np.ndarray(x.shape, made.dtype, strides=strides)
+    elif 0 not in x.strides or x.size < 2:
+        return made
+    return _empty(x, innermost_first(x.shape, (x.shape, x.strides, x.itemsize)), dtype)
 
 
 def copy(x: Array, dtype: Any = None) -> Array:
     """Return a copy, in another dtype if one is given, in the order of `x`."""
-    if 0 in x.strides and x.size > 1:
+    if (0 in x.strides and x.size > 1) or 1 in x.shape:
         made = empty_like(x, dtype)
         made[...] = x
         return made

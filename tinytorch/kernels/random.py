@@ -268,7 +268,8 @@ def _fma64(x: Array, y: Any, z: Any) -> Array:
     bits = rest.view(np.int64)
     even = (lost != 0) & (bits & 1 == 0)
     bits += np.where((lost > 0) == (rest > 0), even, -even.astype(np.int64))
-    return large + rest
+    out = large + rest
+    return np.where(out == 0, product + z, out)  # (a zero's sign)
 
 
 def fused(x: Array, y: Any, z: Any) -> Array:
@@ -591,6 +592,7 @@ def bernoulli(out: Array, source: Source, p: float) -> None:
     _fill(out, lambda n: (source.words64(n) & np.uint64(_MASK53)) < bound)
 
 
+@twin
 def bernoulli_each(out: Array, source: Source, p: Array) -> None:
     """Fill `out` with ones, with the probabilities `p`, floats that can be expanded to its shape, and zeros."""
     check_floating("bernoulli_tensor_cpu_p_", p)

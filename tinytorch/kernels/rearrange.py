@@ -42,6 +42,7 @@ def interleaved(counts: Array, output_size: Any) -> Array:
     return indices.astype(counts.dtype, copy=False)
 
 
+@twin
 def flip(x: Array, dims: tuple[int, ...]) -> Array:
     """Return a copy in reverse order along dimensions, with the dimensions in the same order in memory."""
     return _reversed(x, (axes_of(dims, x.ndim, "flip") or ()) if dims else ())

@@ -215,6 +215,7 @@ def writable(view: Array, x: Array) -> Array:
     return view
 
 
+@twin
 def expand(x: Array, sizes: Sequence[int]) -> Array:
     """Return a view with dimensions of length 1 expanded to `sizes`, and new ones in front; -1 keeps a length."""
     extra = len(sizes) - x.ndim
@@ -367,6 +368,7 @@ def concatenated(xs: Sequence[Array], dim: int) -> Array:
     raise AssertionError("unreachable: NumPy refused shapes that fit")
 
 
+@twin
 def stacked(xs: Sequence[Array], dim: int) -> Array:
     """Return arrays of one shape stacked along a new dimension."""
     if not xs:
@@ -409,6 +411,7 @@ def split_sizes(length: int, size: int) -> list[int]:
     return [size] * (count - 1) + [length - size * (count - 1)]
 
 
+@twin
 def pieces(x: Array, sizes: Sequence[int], dim: int) -> tuple[Array, ...]:
     """Return views of `x`, split along `dim` (from 0) into pieces of these lengths."""
     parts, at = [], 0
@@ -419,10 +422,14 @@ def pieces(x: Array, sizes: Sequence[int], dim: int) -> tuple[Array, ...]:
     return tuple(parts)
 
 
-def unbind(x: Array, dim: int) -> tuple[Array, ...]:
-    """Return views of the slices of `x` along `dim` (from 0)."""
-    before = (slice(None),) * dim
-    return tuple([x[(*before, k, ...)] for k in range(x.shape[dim])])
+@twin
+def unbind(x: Array, dim: int = 0) -> tuple[Array, ...]:
+    """Return views of the slices of `x` along `dim`."""
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    axis = axis_of(dim, x.ndim, "unbind")
+    before = (slice(None),) * axis
+    return tuple([x[(*before, k, ...)] for k in range(x.shape[axis])])
 
 
 def block_diag(xs: Sequence[Array]) -> Array:

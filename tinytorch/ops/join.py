@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
-from tinytorch.core.mode import alike
+from tinytorch.core.mode import alike, short
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Size, Tensor, constant, wrap
 from tinytorch.core.warning import warn
@@ -21,7 +21,7 @@ from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import also_by, check_elements, check_some_dim, ints_of, op_of, sections_or_indices
 from tinytorch.ops.register import public
-from tinytorch.ops.shape import _expand, _slice, _view, flatten, numel, part, reshape, unsqueeze
+from tinytorch.ops.shape import _expand, _slice, _unsqueeze, _view, flatten, numel, part, reshape, unsqueeze
 
 # Splitting into views -----------------------------------------------------------------------------
 
@@ -48,6 +48,7 @@ def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
 @public(python=True, method=True)
+@short("split", _split, _split_with_sizes)
 @also_by(split_size="split_size_or_sections")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into views of one size (the last may be smaller) or of given sizes.
@@ -101,6 +102,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
 
 
 @public(method=True)
+@short("split", _split, None)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into at most `chunks` views of one size (the last may be smaller).
 
@@ -236,6 +238,7 @@ _unbind = op_of(kernels.unbind, view=True, outputs=0, x=_unbind_x)
 
 
 @public(method=True)
+@alike(_unbind)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices along a dimension as views without that dimension.
 
@@ -243,12 +246,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
         >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
     """
-    if not input._array.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    axis = axis_of(dim, input._array.ndim, "unbind")
-    if not input._array.shape[axis]:
-        return ()
-    return _unbind(input, axis)
+    return _unbind(input, dim)
 
 
 # Joining copies -----------------------------------------------------------------------------------
@@ -326,6 +324,7 @@ def _some(name: str, tensors: Any) -> list[Tensor]:
 
 
 @public(out="cat")
+@short("join", _cat, 1, 1, _unsqueeze)
 def hstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their second dimension (vectors along their only dimension).
 
@@ -338,6 +337,7 @@ def hstack(tensors: Any) -> Tensor:
 
 
 @public(also="row_stack", out="cat")
+@short("join", _cat, 0, 2, _unsqueeze)
 def vstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their first dimension, vectors as rows.
 
@@ -350,6 +350,7 @@ def vstack(tensors: Any) -> Tensor:
 
 
 @public(out="cat")
+@short("join", _cat, 2, 3, _unsqueeze)
 def dstack(tensors: Any) -> Tensor:
     """Return the tensors joined along their third dimension.
 

@@ -641,6 +641,7 @@ def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
 
 
 @public(method=True)
+@_short("bernoulli", kernels.bernoulli_each, _bernoulli_each)
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:

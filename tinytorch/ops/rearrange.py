@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
+from tinytorch.core.mode import short
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rearrange as kernels
@@ -32,6 +33,7 @@ _repeat = op_of(kernels.repeat, moves=True, x=_repeat_x)
 
 
 @public("", method="repeat")
+@short("of_ints", _repeat)
 def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
     """Return a copy of the tensor repeated along each dimension; unlike `expand`, the repeats occupy memory.
 
@@ -127,6 +129,7 @@ _flip = op_of(kernels.flip, refuses=_refused_flip, complex=OWN, x=lambda g, dims
 
 
 @public(method=True)
+@short("of_ints", _flip)
 def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a copy with the elements in reverse order along the given dimensions.
 

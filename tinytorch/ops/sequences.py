@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.device import cpu
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
@@ -18,10 +17,8 @@ from tinytorch.kernels.random import fused
 from tinytorch.kernels.silence import quiet, quietly
 from tinytorch.ops.arguments import named
 from tinytorch.ops.batch_rules import per_example
-from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, is_index, number
+from tinytorch.ops.create import Array, _is_size, _short, blank, checked_device, finished, is_index, number
 from tinytorch.ops.register import no_such_call, public
-
-_USUAL = 1 << 31  # the ends of most sequences are below
 
 
 @quiet
@@ -34,6 +31,7 @@ def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
 
 
 @public(listed=False, traced="creates")
+@_short("arange")
 def arange(
     *args: Any,
     start: Any = 0,
@@ -57,12 +55,6 @@ def arange(
         >>> torch.arange(1, 2.5, 0.5)
         tensor([1.0000, 1.5000, 2.0000])
     """
-    # The most frequent case: `arange(end)` or `arange(start, end)` of ints.
-    alone = out is None and dtype is None and end is None and type(start) is type(step) is int
-    if alone and len(args) < 3 and {*map(type, args)} == {int} and (start, step) == (0, 1):
-        first, last = (0, *args)[-2:]
-        if -_USUAL < first <= last < _USUAL and checked_device(device, layout) is cpu:
-            return finished(np.arange(first, last, dtype=np.int64), requires_grad)
     if len(args) == 1 and end is None:
         end = args[0]
     elif args:
@@ -183,6 +175,7 @@ def _fused_into(x: Array, y: float, z: Any, dtype: Any) -> Array:
 
 
 @public(listed=False, traced="creates")
+@_short("linspace")
 @per_example("start", "end")
 def linspace(
     start: Any,
@@ -212,6 +205,7 @@ def linspace(
 
 
 @public(listed=False, traced="creates")
+@_short("linspace", np.power)
 @per_example("start", "end")
 def logspace(
     start: Any,
@@ -327,6 +321,7 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
 
 
 @public(listed=False, traced="creates")
+@_short("eye")
 def eye(
     n: int,
     m: int | None = None,

@@ -134,6 +134,7 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @public(method=True)
+@short("flatten", _view)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return the tensor with the dimensions from `start_dim` to `end_dim` merged into one.
 
@@ -297,6 +298,7 @@ _permute = op_of(kernels.permute, batch="permute", view=True, x=_permute_back)
 
 
 @public(method=True)
+@short("of_ints", _permute)
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a view with the dimensions in the order `dims`, given as ints or as one sequence.
 
@@ -535,6 +537,7 @@ _expand = op_of(kernels.expand, view=True, x=lambda g, x_shape: g.sum_to_size(x_
 
 
 @public("", method="expand")
+@short("of_ints", _expand)
 def expand(input: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
     """Return a view in which dimensions of size 1 are broadcast without copying and new leading dimensions are added.
 

@@ -211,6 +211,14 @@ static void find_loop(const PyUFuncObject *ufunc, int type, Loop *loop) {
     }
 }
 
+bool tt_run_loop(PyObject *ufunc, int type, char **places, npy_intp count, const npy_intp *steps) {
+    Loop loop;
+    if (Py_TYPE(ufunc) != Py_TYPE(package.add)) return false;
+    find_loop((PyUFuncObject *)ufunc, type, &loop);
+    if (loop.function) loop.function(places, &count, steps, loop.data);
+    return loop.function != NULL;
+}
+
 // An array, or a number in the array's dtype.
 typedef struct {
     char *data;

@@ -119,6 +119,8 @@ PyObject *tt_edge_of(PyObject *x);
 bool tt_make_view(PyObject *out, PyObject *source, PyObject *state, bool several);
 // Add an array to another one of its shape, in place; false where it is left to Python.
 bool tt_add_in_place(PyObject *total, PyObject *array);
+// Run a ufunc's loop of a type over elements with these steps in bytes; false where it has none.
+bool tt_run_loop(PyObject *ufunc, int type, char **places, npy_intp count, const npy_intp *steps);
 // The function of an op, as `run` of a callable; the same of any object, which may be such a callable; and for what its
 // kernel has returned: `array` is stolen. All return FALLBACK where it is left to Python.
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names);

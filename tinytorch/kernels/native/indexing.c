@@ -1,5 +1,5 @@
 // Twins of kernels/indexing.py, of `running_sums` in kernels/reduce.py, of `place` in kernels/pool.py, and of
-// `concatenated` in kernels/shape.py. All work along one dimension of an array viewed as (before, length, after).
+// `concatenated` and `stacked` in kernels/shape.py. All work along one dimension of an array viewed as (before, length, after).
 // Elements that are added to the same place are added in the order of the indices.
 #include "helpers.h"
 
@@ -391,29 +391,32 @@ static void concatenate_part(void *context, Py_ssize_t part, int worker) {
     }
 }
 
-KERNEL(concatenated, xs, dim) {
-    bool list = PyList_Check(args->xs);
-    if (!list && !PyTuple_Check(args->xs)) return FALLBACK;
-    Py_ssize_t count = list ? PyList_Size(args->xs) : PyTuple_Size(args->xs);
-    PyObject *first = !count ? NULL : list ? PyList_GetItem(args->xs, 0) : PyTuple_GetItem(args->xs, 0);
+// Arrays joined along a dimension, which is a new one if they are stacked.
+static PyObject *joined(PyObject *xs, PyObject *along, bool stacked) {
+    bool list = PyList_Check(xs);
+    if (!list && !PyTuple_Check(xs)) return FALLBACK;
+    Py_ssize_t count = list ? PyList_Size(xs) : PyTuple_Size(xs);
+    PyObject *first = !count ? NULL : list ? PyList_GetItem(xs, 0) : PyTuple_GetItem(xs, 0);
     if (!first || !is_float_array(first, false)) return FALLBACK;
-    int dims = PyArray_NDIM(ARRAY(first)), dim = read_dim(args->dim, dims);
+    int own_dims = PyArray_NDIM(ARRAY(first)), dims = own_dims + stacked, dim = read_dim(along, dims);
     if (dim < 0 || dims > MAX_JOINED_DIMS) return FALLBACK;
     int64_t shape[MAX_JOINED_DIMS], after = 1;
     for (int d = 0; d < dims; d++) {
-        shape[d] = PyArray_DIM(ARRAY(first), d);
+        shape[d] = d == dim ? 0 : PyArray_DIM(ARRAY(first), d - (stacked && d > dim));
         if (d > dim) after *= shape[d];
     }
-    shape[dim] = 0;
     Concatenation c = {.inputs = malloc((size_t)count * sizeof(Input)), .size = 1};
     bool fits = c.inputs;
     for (Py_ssize_t k = 0; fits && k < count; k++) {
-        PyObject *x = list ? PyList_GetItem(args->xs, k) : PyTuple_GetItem(args->xs, k);
-        fits = is_float_array(x, false) && PyArray_NDIM(ARRAY(x)) == dims;
-        for (int d = 0; fits && d < dims; d++) fits = d == dim || PyArray_DIM(ARRAY(x), d) == shape[d];
+        PyObject *x = list ? PyList_GetItem(xs, k) : PyTuple_GetItem(xs, k);
+        fits = is_float_array(x, false) && PyArray_NDIM(ARRAY(x)) == own_dims;
+        for (int d = 0; fits && d < dims; d++) {
+            fits = d == dim || PyArray_DIM(ARRAY(x), d - (stacked && d > dim)) == shape[d];
+        }
         if (!fits) break;
-        c.inputs[k] = (Input){float_data(x), PyArray_DIM(ARRAY(x), dim) * after};
-        shape[dim] += PyArray_DIM(ARRAY(x), dim);
+        int64_t length = stacked ? 1 : PyArray_DIM(ARRAY(x), dim);
+        c.inputs[k] = (Input){float_data(x), length * after};
+        shape[dim] += length;
     }
     PyObject *result = fits ? tt_new_array(first, dims, shape) : FALLBACK;
     if (fits && result) {
@@ -425,5 +428,8 @@ KERNEL(concatenated, xs, dim) {
     return result;
 }
 
+KERNEL(concatenated, xs, dim) { return joined(args->xs, args->dim, false); }
+KERNEL(stacked, xs, dim) { return joined(args->xs, args->dim, true); }
+
 FAMILY(indexing, ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(place), ENTRY(take_rows), ENTRY(add_rows),
-       ENTRY(running_sums), ENTRY(concatenated));
+       ENTRY(running_sums), ENTRY(concatenated), ENTRY(stacked));

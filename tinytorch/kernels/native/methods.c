@@ -139,16 +139,6 @@ static PyObject *detach(Callable *self, PyObject *const *args, Py_ssize_t count,
     return tt_new_tensor(Py_NewRef(SLOT(x, of_tensor.array)), Py_NewRef(cell));
 }
 
-// A view of an array's memory: a new reference, or NULL after an error.
-static PyObject *view_of(PyArrayObject *array, int dims, const npy_intp *shape, const npy_intp *strides, npy_intp offset) {
-    PyArray_Descr *description = PyArray_DESCR(array);
-    Py_INCREF((PyObject *)description);
-    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, description, dims, (npy_intp *)shape, (npy_intp *)strides,
-                                          PyArray_BYTES(array) + offset, PyArray_FLAGS(array), NULL);
-    if (made && PyArray_SetBaseObject(ARRAY(made), Py_NewRef((PyObject *)array))) Py_CLEAR(made);
-    return made;
-}
-
 // Read the lengths of a shape, given as ints or as one sequence of them; the number of them, or -1.
 static int read_shape(PyObject *const *args, Py_ssize_t count, npy_intp size, npy_intp *shape) {
     PyObject *sequence = NULL;
@@ -174,21 +164,117 @@ static int read_shape(PyObject *const *args, Py_ssize_t count, npy_intp size, np
     return (int)dims;
 }
 
-// `view` and `reshape` of contiguous tensors; `others`: the op of the view.
-static PyObject *view(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    PyObject *x = self_of(args, count, names, MAX_DIMS);
-    if (!x || !PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x))) return FALLBACK;
-    npy_intp lengths[MAX_DIMS], strides[MAX_DIMS], step = PyArray_ITEMSIZE(ARRAY_OF(x));
-    int dims = read_shape(args + 1, count - 1, PyArray_SIZE(ARRAY_OF(x)), lengths);
-    PyObject *given = dims < 0 ? NULL : PyTuple_New(dims);
-    if (!given) return dims < 0 ? FALLBACK : NULL;
+// A contiguous tensor in another shape; `others` of the function: the op of the view.
+static PyObject *viewed(Callable *self, PyObject *x, int dims, const npy_intp *lengths) {
+    npy_intp strides[MAX_DIMS], step = PyArray_ITEMSIZE(ARRAY_OF(x));
+    PyObject *given = PyTuple_New(dims);
+    if (!given) return NULL;
     for (int d = dims; d-- > 0; step *= lengths[d]) {
         strides[d] = step;
         PyTuple_SetItem(given, d, PyLong_FromSsize_t(lengths[d]));
     }
     PyObject *values[] = {x, given};
-    PyObject *made = tt_result_of(ITEM(self->others, 0), values, 2, view_of(ARRAY_OF(x), dims, lengths, strides, 0));
+    PyObject *made = tt_result_of(ITEM(self->others, 0), values, 2, tt_view_of(ARRAY_OF(x), dims, lengths, strides, 0));
     Py_DECREF(given);
+    return made;
+}
+
+// `view` and `reshape` of contiguous tensors; `others`: the op of the view.
+static PyObject *view(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, MAX_DIMS);
+    if (!x || !PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x))) return FALLBACK;
+    npy_intp lengths[MAX_DIMS];
+    int dims = read_shape(args + 1, count - 1, PyArray_SIZE(ARRAY_OF(x)), lengths);
+    return dims < 0 ? FALLBACK : viewed(self, x, dims, lengths);
+}
+
+// The arguments of a call after the first, by place or by name: those not given are NULL. False for others.
+static bool bind_others(PyObject *const *args, Py_ssize_t count, PyObject *names, int most, const char *const *parameters,
+                        PyObject **values) {
+    if (count < 1 || count > most + 1) return false;
+    for (int i = 0; i < most; i++) values[i] = i + 1 < count ? args[i + 1] : NULL;
+    for (Py_ssize_t k = names ? SIZE(names) : 0; k-- > 0;) {
+        int i = 0;
+        while (i < most && PyUnicode_CompareWithASCIIString(ITEM(names, k), parameters[i])) i++;
+        if (i == most || values[i]) return false;
+        values[i] = args[count + k];
+    }
+    return true;
+}
+
+// x.flatten(start_dim, end_dim) of a contiguous tensor; `others`: the op of the view.
+static PyObject *flatten(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = count ? self_of(args, 1, NULL, 1) : NULL, *ends[2];
+    static const char *const parameters[] = {"start_dim", "end_dim"};
+    if (!x || !PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x)) || !bind_others(args, count, names, 2, parameters, ends)) return FALLBACK;
+    int dims = PyArray_NDIM(ARRAY_OF(x)), kept = 0;
+    npy_intp start = 0, end = dims - 1, lengths[MAX_DIMS];
+    if (!dims || (ends[0] && !read_index(ends[0], dims, &start)) || (ends[1] && !read_index(ends[1], dims, &end))) {
+        return FALLBACK;
+    }
+    if (start == end) return Py_NewRef(x);
+    if (start > end) return FALLBACK;
+    for (int d = 0; d < dims; d++) {
+        if (d > start && d <= end) lengths[kept - 1] *= PyArray_DIM(ARRAY_OF(x), d);
+        else lengths[kept++] = PyArray_DIM(ARRAY_OF(x), d);
+    }
+    return viewed(self, x, kept, lengths);
+}
+
+// An op of a tensor and of ints, which are separate arguments or one sequence; `others`: the op.
+static PyObject *of_ints(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, MAX_DIMS);
+    if (!x || count == 1) return FALLBACK;
+    bool in_tuple = count == 2 && (PyTuple_CheckExact(args[1]) || Py_TYPE(args[1]) == package.size);
+    bool in_list = count == 2 && PyList_CheckExact(args[1]);
+    Py_ssize_t length = in_tuple ? SIZE(args[1]) : in_list ? PyList_Size(args[1]) : count - 1;
+    PyObject *ints = PyTuple_New(length), *made = NULL, *values[] = {x, ints};
+    bool usual = ints != NULL;
+    for (Py_ssize_t i = 0; usual && i < length; i++) {
+        PyObject *each = in_tuple ? ITEM(args[1], i) : in_list ? PyList_GetItem(args[1], i) : args[i + 1];
+        usual = PyLong_CheckExact(each);
+        PyTuple_SetItem(ints, i, Py_NewRef(each));
+    }
+    if (ints) made = usual ? tt_call_of(ITEM(self->others, 0), values, 2, NULL) : FALLBACK;
+    Py_XDECREF(ints);
+    return made;
+}
+
+// x.chunk(chunks, dim), and x.split(size or sizes, dim); `others`: the op of pieces of one size; that of given sizes, None
+// for `chunk`.
+static PyObject *split(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = count ? self_of(args, 1, NULL, 1) : NULL, *given[2], *op = ITEM(self->others, 0);
+    bool in_chunks = ITEM(self->others, 1) == Py_None;
+    const char *const parameters[] = {in_chunks ? "chunks" : "split_size_or_sections", "dim"};
+    if (!x || !bind_others(args, count, names, 2, parameters, given) || !given[0]) return FALLBACK;
+    npy_intp dim = 0, length, total = 0;
+    if (!PyArray_NDIM(ARRAY_OF(x)) || (given[1] && !read_index(given[1], PyArray_NDIM(ARRAY_OF(x)), &dim))) return FALLBACK;
+    length = PyArray_DIM(ARRAY_OF(x), dim);
+    PyObject *sizes = NULL;
+    if (PyLong_CheckExact(given[0])) {
+        npy_intp size = PyLong_AsSsize_t(given[0]);
+        if (size > 0 && in_chunks) size = length / size + (length % size != 0);
+        if (PyErr_Occurred()) PyErr_Clear();
+        if (size <= 0 || !length) return FALLBACK;
+        sizes = PyList_New(length / size + (length % size != 0));
+        for (Py_ssize_t k = 0; sizes && k < PyList_Size(sizes); k++, total += size) {
+            PyList_SetItem(sizes, k, PyLong_FromSsize_t(size < length - total ? size : length - total));
+        }
+    } else if (!in_chunks && (PyTuple_CheckExact(given[0]) || PyList_CheckExact(given[0]))) {
+        sizes = PySequence_Tuple(given[0]);
+        for (Py_ssize_t k = 0; sizes && k < SIZE(sizes); k++) {
+            npy_intp size;
+            if (!read_index(ITEM(sizes, k), length + 1 - total, &size) || PyLong_AsSsize_t(ITEM(sizes, k)) < 0) break;
+            total += size;
+        }
+        if (sizes && (total != length || !length)) Py_CLEAR(sizes);
+        op = ITEM(self->others, 1);
+    }
+    PyObject *axis = sizes ? PyLong_FromSsize_t(dim) : NULL, *values[] = {x, sizes, axis};
+    PyObject *made = axis ? tt_call_of(op, values, 3, NULL) : FALLBACK;
+    Py_XDECREF(sizes);
+    Py_XDECREF(axis);
+    PyErr_Clear();
     return made;
 }
 
@@ -272,7 +358,7 @@ static PyObject *by_tuple(PyObject *ops, PyObject *x, PyObject *key) {
             strides[kept++] = PyArray_STRIDE(of, d);
         }
         PyObject *values[] = {x, given};
-        made = tt_result_of(ITEM(ops, which), values, 2, view_of(of, kept, shape, strides, offset));
+        made = tt_result_of(ITEM(ops, which), values, 2, tt_view_of(of, kept, shape, strides, offset));
     }
     Py_XDECREF(all);
     Py_XDECREF(given);
@@ -290,14 +376,14 @@ static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count
     if (PyLong_CheckExact(key) && dims) {
         if (!read_index(key, PyArray_DIM(of, 0), &index)) return FALLBACK;
         given = PyTuple_Pack(2, key, Py_Ellipsis);
-        array = view_of(of, dims - 1, PyArray_DIMS(of) + 1, PyArray_STRIDES(of) + 1, index * PyArray_STRIDE(of, 0));
+        array = tt_view_of(of, dims - 1, PyArray_DIMS(of) + 1, PyArray_STRIDES(of) + 1, index * PyArray_STRIDE(of, 0));
     } else if (PySlice_Check(key) && dims) {
         Py_ssize_t start, step;
         bool full;
         memcpy(shape, PyArray_DIMS(of), sizeof(npy_intp) * (size_t)dims);
         if (!read_slice(key, shape[0], &start, &step, &shape[0], &full) || step != 1) return FALLBACK;
         given = PyTuple_Pack(1, key);
-        array = view_of(of, dims, shape, PyArray_STRIDES(of), start * PyArray_STRIDE(of, 0));
+        array = tt_view_of(of, dims, shape, PyArray_STRIDES(of), start * PyArray_STRIDE(of, 0));
         which = 1;
     } else if (key == Py_None && dims < MAX_DIMS) {
         shape[0] = 1;
@@ -307,7 +393,7 @@ static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count
             strides[d + 1] = PyArray_STRIDE(of, d);
         }
         given = PyTuple_Pack(2, Py_None, Py_Ellipsis);
-        array = view_of(of, dims + 1, shape, strides, 0);
+        array = tt_view_of(of, dims + 1, shape, strides, 0);
         which = 2;
     } else {
         return FALLBACK;
@@ -368,6 +454,38 @@ static PyObject *matmul(Callable *self, PyObject *const *args, Py_ssize_t count,
     if (which < 0 || PyArray_DIM(ARRAY(a), m - 1) != PyArray_DIM(ARRAY(b), n > 1 ? n - 2 : 0)) return FALLBACK;
     if (m == 3 && PyArray_DIM(ARRAY(a), 0) != PyArray_DIM(ARRAY(b), 0)) return FALLBACK;
     return tt_call_of(ITEM(self->others, which), args, 2, NULL);
+}
+
+// Tensors joined along a dimension, after those of few dimensions have got some; `others`: the op, the dimension, and the
+// number of dimensions that all have by then, which the last op inserts: one in front of a vector, others behind.
+static PyObject *join(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *tensors = count == 1 && !names ? args[0] : NULL, *dim = ITEM(self->others, 1), *all, *made = NULL;
+    bool in_tuple = tensors && PyTuple_CheckExact(tensors);
+    if (!in_tuple && !(tensors && PyList_CheckExact(tensors))) return FALLBACK;
+    Py_ssize_t length = in_tuple ? SIZE(tensors) : PyList_Size(tensors);
+    const long least = PyLong_AsLong(ITEM(self->others, 2));
+    if (!no_function_modes() || !(all = PyList_New(length))) return FALLBACK;
+    for (Py_ssize_t k = 0; k < length; k++) {
+        PyObject *x = Py_NewRef(in_tuple ? ITEM(tensors, k) : PyList_GetItem(tensors, k)), *behind = NULL;
+        if (!is_plain(x) || !PyArray_CheckExact(SLOT(x, of_tensor.array)) || !PyArray_NDIM(ARRAY_OF(x))) made = FALLBACK;
+        for (int d = made ? least : PyArray_NDIM(ARRAY_OF(x)); !made && d < least; d++) {
+            if (!behind) behind = PyLong_FromLong(-1);
+            PyObject *values[] = {x, d == 1 ? tt_zero : behind}, *longer = tt_call_of(ITEM(self->others, 3), values, 2, NULL);
+            if (longer == FALLBACK) {
+                made = FALLBACK;
+            } else {
+                Py_DECREF(x);
+                x = longer;
+            }
+        }
+        Py_XDECREF(behind);
+        if (!made && !k && least == 1 && PyArray_NDIM(ARRAY_OF(x)) == 1) dim = tt_zero;  // (vectors have one only)
+        PyList_SetItem(all, k, x);
+    }
+    PyObject *values[] = {all, dim};
+    if (!made) made = tt_call_of(ITEM(self->others, 0), values, 2, NULL);
+    Py_DECREF(all);
+    return made;
 }
 
 // An op of a tensor of floats and of numbers, any of which may be None; `others`: the op.
@@ -539,6 +657,111 @@ static PyObject *create_new(Callable *self, PyObject *const *args, Py_ssize_t co
     return new_filled(options, dims, shape, number);
 }
 
+// Sequences -------------------------------------------------------------------------------------
+
+// The kind of a number of Python's: int64, or a dtype of floats (F32 stands for the default one); -1 for others.
+static int kind_of_number(PyObject *number) {
+    return PyFloat_CheckExact(number) ? F32 : PyLong_CheckExact(number) ? I64 : -1;
+}
+
+// Read the ends of a sequence: ints of 32 bits, or floats that the dtype holds; false for other numbers.
+static bool read_ends(PyObject *const *args, int count, int kind, double *ends) {
+    for (int i = 0; i < count; i++) {
+        int own = kind_of_number(args[i]);
+        if (own < 0 || (own != I64 && kind == I64) || !tt_read_double(args[i], &ends[i])) return false;
+        if (!(fabs(ends[i]) < (own == I64 ? 0x1p31 : kind == F32 ? 3e38 : 1e300))) return false;
+    }
+    return true;
+}
+
+// arange(end), arange(start, end, step): floats are rounded as `_progression` of ops/sequences.py says.
+static PyObject *arange(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Options options;
+    PyObject *given[] = {tt_zero, NULL, tt_one};
+    int kind = I64;
+    if (count < 1 || count > 3) return FALLBACK;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        given[count == 1 ? 1 : i] = args[i];
+        if (kind_of_number(args[i]) != I64) kind = -1;
+    }
+    double ends[3];
+    if (!read_options(self, args + count, names, kind, &options) || !read_ends(given, 3, options.kind, ends)) return FALLBACK;
+    const double start = ends[0], step = ends[2], length = ceil((ends[1] - start) / step);
+    if (!(length >= 0 && length < 0x1p40 && step && (ends[1] - start) * step >= 0)) return FALLBACK;
+    const npy_intp size = (npy_intp)length, lanes = options.kind == F32 ? 8 : 4, vectors = size / (2 * lanes) * 2 * lanes;
+    PyObject *out = new_filled(options, 1, &size, NULL);
+    if (!out || out == FALLBACK) return out;
+    void *data = PyArray_DATA(ARRAY_OF(out));
+    for (npy_intp i = 0; i < size; i++) {
+        const npy_intp lane = i < vectors ? i % lanes : 0;
+        if (options.kind == I64) {
+            ((int64_t *)data)[i] = (int64_t)start + i * (int64_t)step;
+        } else if (options.kind == F32) {
+            const float first = (float)fma((double)(i - lane), step, start);
+            ((float *)data)[i] = i < vectors ? (float)fma((double)lane, step, first) : first;
+        } else {
+            const double first = fma((double)(i - lane), step, start);
+            ((double *)data)[i] = i < vectors ? fma((double)lane, step, first) : first;
+        }
+    }
+    return out;
+}
+
+// linspace(start, end, steps) and logspace(start, end, steps, base=10), whose exponents it computes; see `_steps` of
+// ops/sequences.py. `others`: as of a creation function, with NumPy's power in place of the number.
+static PyObject *linspace(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Options options;
+    PyObject *power = ITEM(self->others, FILLING);
+    double ends[2], base = 10;
+    if (count < 3 || count > 3 + (power != Py_None) || !PyLong_CheckExact(args[2])) return FALLBACK;
+    if (!read_options(self, args + count, names, -1, &options) || (options.kind == I64 && power != Py_None)) return FALLBACK;
+    npy_intp size;
+    if (!read_ends(args, 2, options.kind, ends) || read_lengths(args + 2, 1, &size) < 0 || size < 2) return FALLBACK;
+    if (count > 3 && (kind_of_number(args[3]) < 0 || !tt_read_double(args[3], &base))) return FALLBACK;
+    PyObject *out = new_filled(options, 1, &size, NULL);
+    double *numbers = out && out != FALLBACK ? malloc(sizeof(double) * (size_t)size) : NULL;
+    if (!numbers) return out == FALLBACK ? FALLBACK : (Py_XDECREF(out), NULL);
+    const float first = (float)ends[0], last = (float)ends[1], step = (last - first) / (float)(size - 1);
+    const double wide_step = (ends[1] - ends[0]) / (double)(size - 1);
+    for (npy_intp i = 0; i < size; i++) {  // the first half from the start, the second from the end, where -0.0 stays
+        const bool from_start = i < size / 2;
+        const double distance = from_start ? (double)i : i == size - 1 ? -0.0 : (double)(i - (size - 1));
+        numbers[i] = options.kind == F32 ? fmaf((float)distance, step, from_start ? first : last)
+                                         : fma(distance, wide_step, ends[from_start ? 0 : 1]);
+    }
+    const npy_intp steps[] = {0, sizeof(double), sizeof(double)};
+    if (power != Py_None && !tt_run_loop(power, NPY_DOUBLE, (char *[]){(char *)&base, (char *)numbers, (char *)numbers},
+                                         size, steps)) {
+        Py_DECREF(out);
+        out = FALLBACK;
+    }
+    void *data = out == FALLBACK ? NULL : PyArray_DATA(ARRAY_OF(out));
+    for (npy_intp i = 0; data && i < size; i++) {
+        if (options.kind == F32) ((float *)data)[i] = (float)numbers[i];
+        else if (options.kind == F64) ((double *)data)[i] = numbers[i];
+        else ((int64_t *)data)[i] = (int64_t)numbers[i];
+    }
+    free(numbers);
+    return out;
+}
+
+// eye(n, m=n)
+static PyObject *eye(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Options options;
+    npy_intp shape[MAX_DIMS];
+    if (count < 1 || count > 2 || !PyLong_CheckExact(args[0]) || read_lengths(args, count, shape) < 0) return FALLBACK;
+    if (count == 1) shape[1] = shape[0];
+    if (shape[0] > 1 << 20 || shape[1] > 1 << 20 || !read_options(self, args + count, names, -1, &options)) return FALLBACK;
+    PyObject *out = new_filled(options, 2, shape, tt_zero);
+    int64_t one;
+    if (!out || out == FALLBACK || !tt_read_as(tt_one, options.kind, &one)) return out;
+    const npy_intp itemsize = PyArray_ITEMSIZE(ARRAY_OF(out)), least = shape[0] < shape[1] ? shape[0] : shape[1];
+    for (npy_intp i = 0; i < least; i++) {
+        memcpy(PyArray_BYTES(ARRAY_OF(out)) + i * (shape[1] + 1) * itemsize, &one, (size_t)itemsize);
+    }
+    return out;
+}
+
 // Random numbers --------------------------------------------------------------------------------
 
 // `others` of a random function: as of a creation function, then the default generator, the kernel that fills an array,
@@ -596,6 +819,23 @@ static PyObject *random_like(Callable *self, PyObject *const *args, Py_ssize_t c
     if (options.kind == I64) return FALLBACK;
     return drawn(self, new_filled(options, PyArray_NDIM(ARRAY_OF(x)), PyArray_DIMS(ARRAY_OF(x)), NULL),
                  ITEM(self->others, FIRST_NUMBER), ITEM(self->others, SECOND_NUMBER));
+}
+
+// bernoulli(x); `others`: as of a random function, with the op in place of its numbers.
+static PyObject *bernoulli(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, 1), *state = x ? tt_state() : NULL;
+    int kind = x ? kind_of(SLOT(x, of_tensor.array)) : -1;
+    if (!state || SLOT(state, of_state.modes) != Py_None || (kind != F32 && kind != F64)) return FALLBACK;
+    static PyObject *source_name;
+    PyObject *source = attribute_of(ITEM(self->others, GENERATOR), &source_name, "_source");
+    PyObject *out = source ? PyArray_NewLikeArray(ARRAY_OF(x), NPY_CORDER, NULL, 0) : NULL;
+    PyObject *made = FALLBACK, *values[] = {x, x, source};
+    if (out && draw(self, out, SLOT(x, of_tensor.array), NULL)) {
+        made = tt_result_of(ITEM(self->others, FIRST_NUMBER), values, 3, Py_NewRef(out));
+    }
+    Py_XDECREF(source);
+    Py_XDECREF(out);
+    return made;
 }
 
 // randint(high, size), randint(low, high, size)
@@ -658,11 +898,6 @@ static PyObject *refill(Callable *self, PyObject *const *args, Py_ssize_t count,
     if (of_bounds ? !(a <= b) : !(b >= 0)) return FALLBACK;
     if (!draw(self, SLOT(x, of_tensor.array), first, second)) return FALLBACK;
     return tt_count_write(cell) ? Py_NewRef(x) : NULL;
-}
-
-// The kind of a number of Python's: int64, or a dtype of floats (F32 stands for the default one); -1 for others.
-static int kind_of_number(PyObject *number) {
-    return PyFloat_CheckExact(number) ? F32 : PyLong_CheckExact(number) ? I64 : -1;
 }
 
 // The lengths of nested lists of numbers, which have one length at each depth, and their kind: floats, if any number is
@@ -736,6 +971,8 @@ static const struct {
     {"setitem", setitem},                   {"tensor", tensor}, {"from_numpy", from_numpy},
     {"random_of_size", random_of_size},     {"random_like", random_like},               {"refill", refill},
     {"random_integers", random_integers},   {"random_order", random_order},             {"random_normals", random_normals},
+    {"arange", arange}, {"linspace", linspace},                 {"eye", eye},       {"bernoulli", bernoulli},
+    {"flatten", flatten},                   {"of_ints", of_ints},                       {"split", split},   {"join", join},
     {"matmul", matmul}, {"of_floats", of_floats},
     {"full", full},     {"create_like", create_like},           {"create_new", create_new},     {NULL, NULL},
 };

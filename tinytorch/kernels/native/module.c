@@ -89,6 +89,15 @@ PyObject *tt_new_array(PyObject *like, int dims, const int64_t *shape) {
     return PyArray_SimpleNew(dims, sizes, PyArray_TYPE(ARRAY(like)));
 }
 
+PyObject *tt_view_of(PyArrayObject *array, int dims, const npy_intp *shape, const npy_intp *strides, npy_intp offset) {
+    PyArray_Descr *description = PyArray_DESCR(array);
+    Py_INCREF((PyObject *)description);
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, description, dims, (npy_intp *)shape, (npy_intp *)strides,
+                                          PyArray_BYTES(array) + offset, PyArray_FLAGS(array), NULL);
+    if (made && PyArray_SetBaseObject(ARRAY(made), Py_NewRef((PyObject *)array))) Py_CLEAR(made);
+    return made;
+}
+
 // Pointwise kernels -----------------------------------------------------------------------------
 
 // How an array is walked in the order of the result's memory: dimensions, the outermost first, and strides in floats.

@@ -92,6 +92,9 @@ static inline PyObject *attribute_of(PyObject *object, PyObject **name, const ch
 // An uninitialised array of the dtype of `like`.
 PyObject *tt_new_array(PyObject *like, int dims, const int64_t *shape);
 
+// A view of an array's memory: a new reference, or NULL after an error.
+PyObject *tt_view_of(PyArrayObject *array, int dims, const npy_intp *shape, const npy_intp *strides, npy_intp offset);
+
 // Compute `count` elements of a pointwise kernel.
 typedef void (*Pointwise)(const float *const *inputs, const double *numbers, float *out, Py_ssize_t count);
 // Call a pointwise kernel: `args` are `inputs` arrays of one shape, followed by `numbers` numbers; `out` is an array or

@@ -282,6 +282,25 @@ KERNEL(bernoulli, out, source, p) {
     return Py_NewRef(Py_None);
 }
 
+KERNEL(bernoulli_each, out, source, p) {
+    bool wide, wide_p;
+    if (!is_filled(args->out, &wide) || !is_filled(args->p, &wide_p) || wide != wide_p) return FALLBACK;
+    if (!same_shape(args->out, args->p)) return FALLBACK;
+    const float *p = float_data(args->p);
+    const double *p_wide = PyArray_DATA(ARRAY(args->p));
+    const npy_intp size = PyArray_SIZE(ARRAY(args->out));
+    for (npy_intp i = 0; i < size; i++) {
+        if (wide ? !(p_wide[i] >= 0 && p_wide[i] <= 1) : !(p[i] >= 0 && p[i] <= 1)) return FALLBACK;
+    }
+    bitgen_t *engine = engine_of(args->source);
+    if (!engine) return FALLBACK;
+    for (npy_intp i = 0; i < size; i++) {
+        if (wide) ((double *)PyArray_DATA(ARRAY(args->out)))[i] = next_double(engine) < p_wide[i];
+        else float_data(args->out)[i] = next_float(engine) < p[i];
+    }
+    return Py_NewRef(Py_None);
+}
+
 KERNEL(permutation, out, source) {
     PyArrayObject *out = ARRAY(args->out);
     if (!PyArray_CheckExact(args->out) || PyArray_TYPE(out) != NPY_INT64 || !PyArray_ISCARRAY(out)) return FALLBACK;
@@ -301,4 +320,4 @@ KERNEL(permutation, out, source) {
 }
 
 FAMILY(random, ENTRY(box_muller), ENTRY(shuffled), ENTRY(uniform), ENTRY(normal), ENTRY(integers),
-       ENTRY(bernoulli), ENTRY(permutation));
+       ENTRY(bernoulli), ENTRY(bernoulli_each), ENTRY(permutation));

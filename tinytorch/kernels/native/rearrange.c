@@ -1,5 +1,8 @@
-// Twins of kernels/rearrange.py, for contiguous arrays of any numbers: elements are moved as bytes.
+// Twins of kernels/rearrange.py, for contiguous arrays of any numbers, whose elements are moved as bytes; and of views of
+// kernels/shape.py.
 #include "helpers.h"
+
+enum { MAX_DIMS = 64 };
 
 static bool holds_numbers(PyObject *x) {
     if (!PyArray_CheckExact(x) || !PyArray_ISCARRAY_RO(ARRAY(x))) return false;
@@ -69,4 +72,81 @@ KERNEL(roll, x, shifts, dims) {
     return result;
 }
 
-FAMILY(rearrange, ENTRY(tril), ENTRY(triu), ENTRY(roll));
+KERNEL(flip, x, dims) {
+    if (!holds_numbers(args->x) || !PyTuple_Check(args->dims)) return FALLBACK;
+    PyArrayObject *x = ARRAY(args->x);
+    npy_intp strides[MAX_DIMS], offset = 0;
+    const int dims = PyArray_NDIM(x);
+    for (int d = 0; d < dims; d++) strides[d] = PyArray_STRIDE(x, d);
+    for (Py_ssize_t k = PyTuple_Size(args->dims); k-- > 0;) {
+        const int dim = read_dim(PyTuple_GetItem(args->dims, k), dims);
+        if (dim < 0 || strides[dim] != PyArray_STRIDE(x, dim)) return FALLBACK;  // (twice the same dimension)
+        if (PyArray_DIM(x, dim) > 1) offset += (PyArray_DIM(x, dim) - 1) * strides[dim];
+        strides[dim] = -strides[dim];
+    }
+    if (!PyArray_SIZE(x)) return new_like(args->x);
+    PyObject *reversed = tt_view_of(x, dims, PyArray_DIMS(x), strides, offset);
+    PyObject *result = reversed ? PyArray_NewCopy(ARRAY(reversed), NPY_CORDER) : NULL;
+    Py_XDECREF(reversed);
+    return result;
+}
+
+// Views -----------------------------------------------------------------------------------------
+
+KERNEL(expand, x, sizes) {
+    const bool list = PyList_Check(args->sizes);
+    if (!PyArray_CheckExact(args->x) || !PyArray_ISCARRAY(ARRAY(args->x)) || !(list || PyTuple_Check(args->sizes))) {
+        return FALLBACK;
+    }
+    PyArrayObject *x = ARRAY(args->x);
+    const Py_ssize_t dims = list ? PyList_Size(args->sizes) : PyTuple_Size(args->sizes), extra = dims - PyArray_NDIM(x);
+    npy_intp shape[MAX_DIMS], strides[MAX_DIMS];
+    if (extra < 0 || dims > MAX_DIMS) return FALLBACK;
+    for (Py_ssize_t d = 0; d < dims; d++) {
+        int64_t length;
+        if (!read_shift(list ? PyList_GetItem(args->sizes, d) : PyTuple_GetItem(args->sizes, d), &length)) return FALLBACK;
+        const npy_intp have = d < extra ? 1 : PyArray_DIM(x, d - extra);
+        const bool kept = d >= extra && (length == -1 || length == have);
+        if (!kept && (length < 0 || have != 1)) return FALLBACK;
+        shape[d] = kept ? have : (npy_intp)length;
+        strides[d] = kept ? PyArray_STRIDE(x, d - extra) : 0;
+    }
+    return tt_view_of(x, (int)dims, shape, strides, 0);
+}
+
+// A tuple of `count` views along a dimension: of these sizes, or NULL: of slices without the dimension.
+static PyObject *views(PyArrayObject *x, int dim, Py_ssize_t count, PyObject *sizes) {
+    npy_intp shape[MAX_DIMS], strides[MAX_DIMS], at = 0, length = 1;
+    const bool list = sizes && PyList_Check(sizes);
+    PyObject *made = PyTuple_New(count);
+    int dims = 0;
+    for (int d = 0; d < PyArray_NDIM(x); d++) {
+        if (d == dim && !sizes) continue;
+        shape[dims] = PyArray_DIM(x, d);
+        strides[dims++] = PyArray_STRIDE(x, d);
+    }
+    for (Py_ssize_t k = 0; made && k < count; k++, at += length) {
+        if (sizes) shape[dim] = length = read_int(list ? PyList_GetItem(sizes, k) : PyTuple_GetItem(sizes, k));
+        const bool fits = length > 0 && at + length <= PyArray_DIM(x, dim);
+        PyObject *view = fits ? tt_view_of(x, dims, shape, strides, at * PyArray_STRIDE(x, dim)) : NULL;
+        if (view) PyTuple_SetItem(made, k, view);
+        else Py_CLEAR(made);
+    }
+    if (made || PyErr_Occurred()) return made;
+    return FALLBACK;
+}
+
+KERNEL(pieces, x, sizes, dim) {
+    const bool list = PyList_Check(args->sizes);
+    if (!PyArray_CheckExact(args->x) || !(list || PyTuple_Check(args->sizes))) return FALLBACK;
+    const int dim = read_dim(args->dim, PyArray_NDIM(ARRAY(args->x)));
+    if (dim < 0) return FALLBACK;
+    return views(ARRAY(args->x), dim, list ? PyList_Size(args->sizes) : PyTuple_Size(args->sizes), args->sizes);
+}
+
+KERNEL(unbind, x, dim) {
+    const int dim = PyArray_CheckExact(args->x) ? read_dim(args->dim, PyArray_NDIM(ARRAY(args->x))) : -1;
+    return dim < 0 ? FALLBACK : views(ARRAY(args->x), dim, PyArray_DIM(ARRAY(args->x), dim), NULL);
+}
+
+FAMILY(rearrange, ENTRY(tril), ENTRY(triu), ENTRY(roll), ENTRY(flip), ENTRY(expand), ENTRY(pieces), ENTRY(unbind));
