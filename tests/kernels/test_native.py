@@ -201,6 +201,24 @@ def along_dimensions(rng: np.random.Generator) -> Iterator[Arguments]:
             yield x, dim, True, None
 
 
+def reduced(
+    *before: Any, after: Arguments = (), along: str = "ik", kinds: Any = (np.float32, np.float64, np.int64)
+) -> Callable[..., Iterator[Arguments]]:
+    """Draw small arrays, some with NaN, and the dimensions `along`: an int (i), all by None (k), or by () (t)."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for shape, kind in itertools.product(((8, 8), (7,), (2, 3, 4), (3, 1), (1,)), kinds):
+            x = np.round(3 * normal(rng, *shape)).astype(kind)
+            bad = x.copy()
+            bad.reshape(-1)[::5] = np.nan if bad.dtype.kind == "f" else 0
+            if not along:
+                yield from ((each, *after) for each in (x, bad))
+            for dim in ([*range(len(shape))] if "i" in along else []) + [None] * ("k" in along) + [()] * ("t" in along):
+                yield from ((each, *before, dim, kept, *after) for each in (x, bad) for kept in (False, True))
+
+    return draw
+
+
 def numbers_and_shapes(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape in ((8, 8), (3,), (2, 0, 3), (), (100, 50)):
         yield normal(rng, 1)[0:1].reshape(()), shape, None
@@ -552,7 +570,7 @@ def windows(rng: np.random.Generator) -> Iterator[Arguments]:
         (2, 1, 0, 3),
         (3, 2, 1, 2),
     ]:
-        for shape in [(3, 7, 9), (40, 28, 30), (2, 40)]:
+        for shape in [(3, 7, 9), (40, 28, 30), (2, 40), (2, 6, 7, 9)]:
             x = np.round(2 * rng.standard_normal(shape)).astype(np.float32)
             x[rng.random(shape) < 0.01] = np.nan
             x[rng.random(shape) < 0.2] = -np.inf
@@ -617,6 +635,12 @@ def medians(rng: np.random.Generator) -> Iterator[Arguments]:
         order = np.argsort(np.argsort(x, axis, kind="stable"), axis).astype(np.float32)  # without ties
         order[np.isnan(x)] = np.nan
         yield from ((order, axis, kept, skip) for kept in (False, True) for skip in (False, True))
+
+
+def norms(rng: np.random.Generator) -> Iterator[Arguments]:
+    for p in (1.0, 2.0, np.inf):
+        for x, dim, kept in reduced(kinds=(np.float32,))(rng):
+            yield from ((each, p, None if dim is None else (dim,), kept) for each in (x, x * np.float32(1e30)))
 
 
 def searched(rng: np.random.Generator) -> Iterator[Arguments]:
@@ -923,6 +947,8 @@ SAMPLES = {
     "scattered": Samples(indexing.scattered, scattered, 0, 0),
     "place": Samples(pool.place, places, 1e-6, 1e-6),
     "maxima": Samples(pool.maxima, windows, 0, 0),
+    "max_pool": Samples(pool.max_pool, windows, 0, 0),
+    "max_values": Samples(pool.max_values, lambda rng: (args[:2] for args in windows(rng)), 0, 0),
     "product": Samples(products.product, matrices, 2e-5, 1e-6),
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
     "widening_linear": Samples(quantized.widening_linear, narrow_linears, 2e-5, 1e-6),
@@ -934,6 +960,13 @@ SAMPLES = {
     "sign": Samples(arithmetic.sign, pointwise(1), 0, 0),
     "trace": Samples(products.trace, rectangles),
     "glu": Samples(activation.glu, halves),
+    "median_all": Samples(statistics.median_all, reduced(after=(False,), along="", kinds=(np.float32,)), 0, 0),
+    **{f"{name}_all": Samples(getattr(reduce, f"{name}_all"), reduced(along=""), 0, 0) for name in ("max", "min")},
+    **{f"{name}_dim": Samples(getattr(reduce, f"{name}_dim"), reduced(along="i"), 0, 0) for name in ("max", "min")},
+    **{name: Samples(getattr(reduce, name), reduced(along="it"), 0, 0) for name in ("amax", "amin")},
+    **{f"{name}_over": Samples(getattr(reduce, f"{name}_over"), reduced(kinds=(np.bool_,))) for name in ("any", "all")},
+    "prod": Samples(reduce.prod, reduced(after=(None,)), 0, 0),
+    "norm": Samples(reduce.norm, norms),
     "median_dim": Samples(statistics.median_dim, medians, 0, 0),
     "search": Samples(sort.search, searched, 0, 0),
     "cross": Samples(products.cross, crossed),

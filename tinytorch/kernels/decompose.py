@@ -1,6 +1,6 @@
 """Factorisations of matrices and solutions of systems, over stacks of matrices.
 
-Where `np.linalg` returns the results that are needed, it is used. The algorithms written here work on whole stacks
+Where `np.linalg` returns the results that are needed, it is used; of plain arrays the loops below it (`_by_loop`). The algorithms written here work on whole stacks
 `(..., m, n)`: loops run over columns (or blocks of columns), not over the matrices of the stack, except in error paths
 and in `ldl`. Results have the strides of PyTorch's, which are column-major where LAPACK computes them. The elements are
 real or complex.
@@ -8,6 +8,7 @@ real or complex.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 
 from . import dtypes
 from .meta import known
+from .rearrange import triu
+from .reduce import all_finite
 
 _BLOCK = 48
 
@@ -42,7 +45,49 @@ def plain(x: Any, results: Any) -> tuple[Any, ...]:
 
 def by_columns(x: Any) -> Any:
     """Return a column-major copy of matrices."""
+    if x.ndim == 2:
+        return x.copy("F")
     return x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
+
+
+#: NumPy's loops over LAPACK, of real numbers. Its public functions call them after checks and conversions that take
+#: several times as long for a small matrix.
+_LOOPS: dict[str, Any] = {
+    name: functools.partial(loop, signature="d" * loop.nin + "->" + "d" * loop.nout)
+    for name, loop in vars(getattr(np.linalg, "_umath_linalg", None) or math).items()
+    if isinstance(loop, np.ufunc)
+}
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def _has_loop(name: str, *arrays: Any) -> bool:
+    kind = arrays[0].dtype
+    usual = name in _LOOPS and (kind is _F32 or kind is _F64)
+    return usual and all([type(each) is np.ndarray and each.size for each in arrays])
+
+
+def _by_loop(name: str, *arrays: Any) -> Any:
+    """Return what a loop over LAPACK computes, column-major; None where `np.linalg` has to: it knows what fails.
+
+    Where LAPACK fails, all numbers of a result are NaN.
+    """
+    if not _has_loop(name, *arrays):
+        return None
+    found, kind = _LOOPS[name](*arrays), arrays[0].dtype
+    first = found[0] if type(found) is tuple else found
+    if math.isnan(first.item(-1)) if arrays[0].ndim == 2 else np.isnan(first).any():
+        return None
+    matrices = arrays[0].ndim  # (vectors have a dimension less)
+    if type(found) is tuple:
+        return tuple([_cast(each, kind, each.ndim == matrices) for each in found])
+    return _cast(found, kind, found.ndim == matrices)
+
+
+def _cast(x: Any, kind: Any, matrix: bool = True) -> Any:
+    """Return numbers in a dtype, matrices column-major."""
+    if matrix and x.ndim > 2:
+        return x.swapaxes(-1, -2).astype(kind, "C").swapaxes(-1, -2)
+    return x.astype(kind, "F" if matrix else "C")
 
 
 def conjugate_transpose(x: Any) -> Any:
@@ -91,6 +136,9 @@ def slogdet(x: Any) -> tuple[Any, ...]:
 
 def inverse(x: Any, name: str) -> Any:
     """Return the inverses, or raise PyTorch's error; `name` is the function in the message."""
+    found = _by_loop("inv", x)
+    if found is not None:
+        return found
     try:
         return by_columns(np.linalg.inv(x))
     except np.linalg.LinAlgError:
@@ -119,11 +167,16 @@ def solve(x: Any, y: Any, left: bool, vector: bool, name: str) -> Any:
         name: the function in the error's message.
     """
     try:
-        return _sided(np.linalg.solve, x, y, left, vector)
+        return _sided(_solved, x, y, left, vector)
     except np.linalg.LinAlgError:
         _, info = solve_info(x, y, left, vector)
         k, _ = first_failure(info)
         raise LinAlgError(f"{name}: {batch_words(k)}The solver failed because the input matrix is singular.") from None
+
+
+def _solved(a: Any, b: Any) -> Any:
+    found = _by_loop("solve", a, b)
+    return np.linalg.solve(a, b) if found is None else found
 
 
 def _sided(function: Any, a: Any, b: Any, left: bool, vector: bool) -> Any:
@@ -140,7 +193,7 @@ def solve_info(x: Any, y: Any, left: bool = True, vector: bool = False) -> tuple
     """Return X of `solve`, undefined for a singular A, and per A the column (from 1) of its first zero pivot, or 0."""
     info = np.zeros_like(x, shape=x.shape[:-2], dtype=np.int32)
     try:
-        return _sided(np.linalg.solve, x, y, left, vector), info
+        return _sided(_solved, x, y, left, vector), info
     except np.linalg.LinAlgError:
         factors, pivots, info = lu(x if left else x.swapaxes(-1, -2))
 
@@ -332,6 +385,9 @@ def lu_parts(x: Any) -> tuple[Any, Any, Any]:
 
 def cholesky(x: Any, upper: bool, name: str) -> Any:
     """Return the lower factors (or the upper) from the triangle of the same name, or raise PyTorch's error."""
+    found = _by_loop("cholesky_up" if upper else "cholesky_lo", x)
+    if found is not None:
+        return found
     try:
         if upper:
             return conjugate_transpose(_cholesky(conjugate_transpose(x)))
@@ -410,6 +466,12 @@ def cholesky_inverse(x: Any, upper: bool) -> Any:
 
 def qr(x: Any, mode: Any) -> tuple[Any, Any]:
     """Return Q and R."""
+    if _has_loop("qr_r_raw", x):
+        (m, n), work = x.shape[-2:], x.astype(np.float64)
+        tau = _LOOPS["qr_r_raw"](work)  # (which it turns into R and the reflections)
+        rows = m if mode == "complete" else min(m, n)
+        found = _LOOPS["qr_complete" if rows > n else "qr_reduced"](work, tau)
+        return _cast(found, x.dtype), by_columns(triu(work[..., :rows, :].astype(x.dtype), 0))
     q, r = plain(x, np.linalg.qr(x, mode))
     return by_columns(q), by_columns(r)
 
@@ -470,11 +532,12 @@ def _converging(error: str, function: Any, *args: Any, **options: Any) -> Any:
 
 def _svd(x: Any, **options: Any) -> Any:
     """Return what NumPy's `svd` does, of matrices with infinities NaN: with those LAPACK may run without end."""
+    if all_finite(x):
+        found = _by_loop("svd" if "compute_uv" in options else "svd_f" if options["full_matrices"] else "svd_s", x)
+        return _converging(_SVD, np.linalg.svd, x, **options) if found is None else found
     if np.isnan(x).any():
         raise LinAlgError(_SVD)
     wrong = np.isinf(x).any((-2, -1))
-    if not wrong.any():
-        return _converging(_SVD, np.linalg.svd, x, **options)
     found = _converging(_SVD, np.linalg.svd, np.where(wrong[..., None, None], 0, x), **options)
     for part in found if isinstance(found, tuple) else (found,):
         part[wrong] = np.nan
@@ -494,13 +557,18 @@ def svdvals(x: Any) -> Any:
 
 def eigh(x: Any, lower: bool) -> tuple[Any, Any]:
     """Return the eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    found = _by_loop("eigh_lo" if lower else "eigh_up", x)
+    if found is not None:
+        values, vectors = found
+        return values, vectors
     values, vectors = plain(x, _converging(_EIGH, np.linalg.eigh, x, "L" if lower else "U"))
     return values, by_columns(vectors)
 
 
 def eigvalsh(x: Any, lower: bool) -> Any:
     """Return the eigenvalues of Hermitian matrices, of which one triangle is read."""
-    return _converging(_EIGH, np.linalg.eigvalsh, x, "L" if lower else "U")
+    found = _by_loop("eigvalsh_lo" if lower else "eigvalsh_up", x)
+    return _converging(_EIGH, np.linalg.eigvalsh, x, "L" if lower else "U") if found is None else found
 
 
 _EIG = "torch.linalg.eig: input tensor should not contain infs or NaNs."

@@ -136,6 +136,7 @@ def _moving(windows: tuple[Windows, ...], x: Array) -> tuple[Windows, ...]:
 # Maxima -------------------------------------------------------------------------------------------
 
 
+@twin
 def max_pool(x: Array, windows: tuple[Windows, ...], keeps_format: bool = True) -> tuple[Array, Array]:
     """Return the maximum of each window and its index in the plane, with `keeps_format` in the memory format of `x`."""
     windows = _moving(windows, x)
@@ -146,6 +147,7 @@ def max_pool(x: Array, windows: tuple[Windows, ...], keeps_format: bool = True) 
     return (formatted(out, x), formatted(index, x)) if keeps_format else (out, index)
 
 
+@twin
 def max_values(x: Array, windows: tuple[Windows, ...]) -> Array:
     """Return the maximum of each window."""
     n, counts = len(windows), tuple([axis.many for axis in windows])

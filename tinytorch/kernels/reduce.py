@@ -349,6 +349,7 @@ def sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
     return total(cast(x, None, ""), added_dims(x.shape, size)).reshape(size)
 
 
+@twin
 def prod(x: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
     """Return the product of all elements, or along `dim`."""
     x = cast(x, dtype, "prod")
@@ -452,11 +453,13 @@ def check_some(x: Any, axes: tuple[int, ...] | None, name: str) -> None:
             raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
 
 
+@twin
 def amax(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return the largest element of all, or over the dimensions `dim`."""
     return _extreme(_largest, x, dim, keepdim, "amax")
 
 
+@twin
 def amin(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return the smallest element of all, or over the dimensions `dim`."""
     return _extreme(_smallest, x, dim, keepdim, "amin")
@@ -476,24 +479,28 @@ def aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
     return in_rows(least), in_rows(most)
 
 
+@twin
 def max_all(x: Any) -> Any:
     """Return the largest element."""
     check_some(x, None, "max")
     return _largest(x, axis=None)
 
 
+@twin
 def min_all(x: Any) -> Any:
     """Return the smallest element."""
     check_some(x, None, "min")
     return _smallest(x, axis=None)
 
 
-def max_dim(x: Any, dim: int, keepdim: bool) -> Any:
+@twin
+def max_dim(x: Any, dim: int, keepdim: bool = False) -> Any:
     """Return the largest elements along `dim` and the index of each, the first one of ties."""
     return _with_index(_largest, "argmax", x, dim, keepdim)
 
 
-def min_dim(x: Any, dim: int, keepdim: bool) -> Any:
+@twin
+def min_dim(x: Any, dim: int, keepdim: bool = False) -> Any:
     """Return the smallest elements along `dim` and the index of each, the first one of ties."""
     return _with_index(_smallest, "argmin", x, dim, keepdim)
 
@@ -602,6 +609,7 @@ def std_mean(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
     return std(x, dim, degrees, keepdim), mean(x, dim, keepdim)
 
 
+@twin
 def norm(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """Return the p-norm over `dim`."""
     if not x.size and (p < 0 or p == math.inf):
@@ -685,11 +693,13 @@ def shares(x: Any, total: Any, dim: Any) -> Any:
 # Truth and counts ---------------------------------------------------------------------------------
 
 
+@twin
 def any_over(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8)."""
     return _truth(np.logical_or, x, dim, keepdim, "any")
 
 
+@twin
 def all_over(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8)."""
     return _truth(np.logical_and, x, dim, keepdim, "all")

@@ -40,7 +40,7 @@ def _nothing(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
 
 
 @twin
-def median_dim(x: Array, dim: int, keepdim: bool, skip_nan: bool = False) -> tuple[Array, Array]:
+def median_dim(x: Array, dim: int, keepdim: bool = False, skip_nan: bool = False) -> tuple[Array, Array]:
     """Return the lower medians along `dim` and the index of each."""
     if not x.ndim and x.dtype.kind != "b":
         return itself(x)
@@ -53,11 +53,12 @@ def median_dim(x: Array, dim: int, keepdim: bool, skip_nan: bool = False) -> tup
     return _selected(x, dim, keepdim, median_index(x, dim, skip_nan))
 
 
-def nanmedian_dim(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+def nanmedian_dim(x: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
     """Return the lower medians of the numbers along `dim` that are not NaN, and the index of each."""
     return median_dim(x, dim, keepdim, True)
 
 
+@twin
 def median_all(x: Array, skip_nan: bool = False) -> Array:
     """Return the lower median of all elements."""
     if x.size:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN, refuse
 from tinytorch.core.declaration import NUMPY_DIMS
+from tinytorch.core.mode import short
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
 from tinytorch.core.warning import warn
@@ -359,6 +360,7 @@ _min_dim = selection(kernels.min_dim, "min", refuses=unless_empty("min_cpu", sca
 
 
 @public(method=True, out="max")
+@short("of_dim", _max_all, _max_dim)
 @_dim_or_other
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the largest element; or along `dim` a named tuple `(values, indices)`; or the maximum of two tensors.
@@ -389,6 +391,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 
 
 @public(method=True, out="max")
+@short("of_dim", _min_all, _min_dim)
 @_dim_or_other
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """Return the smallest element; or along `dim` a named tuple `(values, indices)`; or the minimum of two tensors.
@@ -509,6 +512,7 @@ _nanmedian_all, _nanmedian_dim = _medians("nanmedian", statistics.nanmedian_all,
 
 
 @public(method=True, out="median")
+@short("of_dim", _median_all, _median_dim)
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median (the lower of two middle elements); or along `dim` a named tuple `(values, indices)`.
 
@@ -523,6 +527,7 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="median")
+@short("of_dim", _nanmedian_all, _nanmedian_dim)
 def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median of the elements that are not NaN, with the arguments of `median`.
 

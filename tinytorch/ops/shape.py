@@ -206,6 +206,7 @@ _squeeze, _squeeze_dim, _squeeze_dims = (
 
 
 @public(method=True)
+@short("of_dim", _squeeze, _squeeze_dim)
 def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Return a view without the dimensions of size 1: all of them, or only those listed in `dim`.
 

@@ -335,6 +335,7 @@ typedef struct Facts {
     int operands, arguments, positional, input_count, inputs[MAX_INPUTS], overload;
     bool constant[MAX_INPUTS], records, view, floating, laid, has_loops, many, several, numbers;
     int outputs, residuals;
+    unsigned long nondiff;  // bit k: output k is not differentiable
     PyObject *result;  // converts the list of outputs; NULL if nothing does
     Loop loops[KINDS];
     int places[MAX_PARAMETERS];  // of the arguments among the twin's parameters
@@ -360,24 +361,36 @@ static Plan *plan_of(Facts *facts, long key) {
     for (Py_ssize_t k = 0; k < count; k++) {
         PyObject *source = PyList_GetItem(sources, k);
         long kind = PyLong_AsLong(ITEM(source, 0));
-        if (kind == RESIDUAL || kind == PROPERTY || kind == PACKED || !PyLong_Check(ITEM(source, 1))) return known;
+        if (kind == PROPERTY || kind == PACKED || !PyLong_Check(ITEM(source, 1))) return known;
         known->sources[k] = (Source){(int)kind, (int)PyLong_AsLong(ITEM(source, 1))};
-        if (kind == OUTPUT && known->sources[k].position) return known;
     }
     known->count = (int)count;
     return known;
 }
 
+// The results of a kernel as tensors: one, or a list; and a tuple of residuals.
+typedef struct {
+    PyObject *one, *several, *residuals;
+} Results;
+
+static PyObject *result_at(const Results *results, Py_ssize_t k) {
+    return results->several ? PyList_GetItem(results->several, k) : results->one;
+}
+
 // The saved values of a call, as `Plan.keep` returns them. NULL without an error for an inference tensor.
-static PyObject *saved_values(const Plan *plan, PyObject *const *values, PyObject *out) {
+static PyObject *saved_values(const Plan *plan, PyObject *const *values, const Results *results) {
     PyObject *saved = PyList_New(plan->count);
     for (int k = 0; saved && k < plan->count; k++) {
-        int kind = plan->sources[k].kind;
-        PyObject *value = kind == OUTPUT ? out : values[plan->sources[k].position], *item = NULL;
+        int kind = plan->sources[k].kind, position = plan->sources[k].position;
+        PyObject *item = NULL, *value = kind == OUTPUT     ? result_at(results, position)
+                                        : kind == RESIDUAL ? ITEM(results->residuals, position)
+                                                           : values[position];
         if (kind == PLAIN) {
             item = Py_NewRef(value);
         } else if (kind == SHAPE) {
             item = tt_shape(SLOT(value, of_tensor.array));
+        } else if (kind == RESIDUAL) {
+            if (PyArray_CheckExact(value)) item = PyTuple_Pack(3, value, Py_None, tt_zero);
         } else {
             PyObject *cell = SLOT(value, of_tensor.cell);
             if (PyList_Check(cell)) {
@@ -395,17 +408,34 @@ static PyObject *saved_values(const Plan *plan, PyObject *const *values, PyObjec
     return saved;
 }
 
+// The shapes of the results, or their dtypes, as a node has them.
+static PyObject *each_result(const Results *results, PyObject *(*fact)(PyObject *array)) {
+    Py_ssize_t count = results->several ? PyList_Size(results->several) : 1;
+    if (count == 1) return fact(SLOT(result_at(results, 0), of_tensor.array));
+    PyObject *all = PyTuple_New(count);
+    for (Py_ssize_t k = 0; all && k < count; k++) {
+        PyTuple_SetItem(all, k, fact(SLOT(result_at(results, k), of_tensor.array)));
+    }
+    return all;
+}
+
+static PyObject *description_of(PyObject *array) { return Py_NewRef((PyObject *)PyArray_DESCR(ARRAY(array))); }
+
 // A new node with its saved values. `edges` is stolen. NULL if it is left to Python's `Op.node`, or after an error.
-static PyObject *new_node(Facts *facts, const Plan *plan, PyObject *edges, PyObject *const *values, PyObject *out) {
-    PyObject *array = SLOT(out, of_tensor.array), *node_class = facts->node_class;
+static PyObject *new_node(Facts *facts, const Plan *plan, PyObject *edges, PyObject *const *values,
+                          const Results *results) {
+    PyObject *node_class = facts->node_class;
     if (facts->overload >= 0 && values[facts->overload] != Py_None) node_class = facts->overload_class;
-    PyObject *saved = saved_values(plan, values, out), *shape = saved ? tt_shape(array) : NULL;
-    PyObject *number = shape ? PyIter_Next(package.numbers) : NULL;
+    PyObject *saved = saved_values(plan, values, results);
+    PyObject *shape = saved ? each_result(results, tt_shape) : NULL;
+    PyObject *dtype = shape ? each_result(results, description_of) : NULL;
+    PyObject *number = dtype ? PyIter_Next(package.numbers) : NULL;
     PyObject *node = number ? PyType_GenericAlloc((PyTypeObject *)node_class, 0) : NULL;
     if (!node) {
         Py_DECREF(edges);
         Py_XDECREF(saved);
         Py_XDECREF(shape);
+        Py_XDECREF(dtype);
         Py_XDECREF(number);
         return NULL;
     }
@@ -413,7 +443,7 @@ static PyObject *new_node(Facts *facts, const Plan *plan, PyObject *edges, PyObj
     SLOT(node, of_node.hooks) = Py_NewRef(Py_None);
     SLOT(node, of_node.number) = number;
     SLOT(node, of_node.shape) = shape;
-    SLOT(node, of_node.dtype) = Py_NewRef((PyObject *)PyArray_DESCR(ARRAY(array)));
+    SLOT(node, of_node.dtype) = dtype;
     SLOT(node, of_node.plan) = Py_NewRef(plan->plan);
     SLOT(node, of_node.saved) = saved;
     if (package.add_tail != Py_None) {
@@ -689,12 +719,20 @@ static PyObject *all_values(const OpCall *c) {
 // Which inputs need a gradient, for Python's `Op.node`: None where the inputs are a sequence.
 static PyObject *key_of(const OpCall *c) { return c->facts->many ? Py_NewRef(Py_None) : PyLong_FromLong(c->key); }
 
+static bool set_edge(PyObject *out, PyObject *node, PyObject *number) {
+    PyObject *edge = PyTuple_Pack(2, node, number);
+    if (!edge) return false;
+    set_slot(out, of_tensor.edge, edge);
+    set_slot(out, of_tensor.requires_grad, Py_NewRef(Py_True));
+    return true;
+}
+
 // Give a result its node; `plan` is NULL where Python makes it. False after an error.
 static bool record(OpCall *c, const Plan *plan, PyObject *out) {
     Facts *facts = c->facts;
     PyObject *array = SLOT(out, of_tensor.array), *node = NULL;
     if (plan && plan->count >= 0 && !PyArray_ISCOMPLEX(ARRAY(array))) {
-        node = new_node(facts, plan, Py_NewRef(c->edges), c->values, out);
+        node = new_node(facts, plan, Py_NewRef(c->edges), c->values, &(Results){.one = out});
         if (!node && PyErr_Occurred()) return false;
     }
     if (!node) {
@@ -706,12 +744,46 @@ static bool record(OpCall *c, const Plan *plan, PyObject *out) {
         Py_XDECREF(all);
         Py_XDECREF(key);
     }
-    PyObject *edge = node ? PyTuple_Pack(2, node, tt_zero) : NULL;
+    bool done = node && set_edge(out, node, tt_zero);
     Py_XDECREF(node);
-    if (!edge) return false;
-    set_slot(out, of_tensor.edge, edge);
-    set_slot(out, of_tensor.requires_grad, Py_NewRef(Py_True));
-    return true;
+    return done;
+}
+
+// The same for several results: Python's `record_several` says which of them get it.
+static bool record_several(OpCall *c, PyObject *outs, PyObject *residuals) {
+    static PyObject *last_name;
+    Facts *facts = c->facts;
+    Py_ssize_t count = PyList_Size(outs), last = -1;
+    bool usual = !facts->many && count == facts->outputs;
+    PyObject *arrays = PyTuple_New(count), *all = NULL, *key = NULL, *node = NULL, *done = NULL;
+    for (Py_ssize_t k = 0; arrays && k < count; k++) {
+        PyObject *out = PyList_GetItem(outs, k), *array = out == Py_None ? out : SLOT(out, of_tensor.array);
+        if (array != Py_None && is_differentiable(array) && !(facts->nondiff >> k & 1)) last = k;
+        usual = usual && array != Py_None && !PyArray_ISCOMPLEX(ARRAY(array));
+        PyTuple_SetItem(arrays, k, Py_NewRef(array));
+    }
+    const Plan *plan = arrays && usual && last >= 0 ? plan_of(facts, c->key) : NULL;
+    if (plan && plan->count >= 0) {
+        node = new_node(facts, plan, Py_NewRef(c->edges), c->values, &(Results){NULL, outs, residuals});
+    }
+    for (Py_ssize_t k = 0; k <= last && node; k++) {
+        if (!is_differentiable(ITEM(arrays, k)) || facts->nondiff >> k & 1) continue;
+        PyObject *number = PyLong_FromSsize_t(k);
+        bool set = number && set_edge(PyList_GetItem(outs, k), node, number);
+        if (set && k == last) set = !PyObject_SetAttr(facts->op, interned(&last_name, "last"), number);
+        Py_XDECREF(number);
+        if (!set) Py_CLEAR(node);
+    }
+    if (!node && !PyErr_Occurred() && last >= 0 && (all = all_values(c)) && (key = key_of(c))) {
+        done = PyObject_CallFunctionObjArgs(package.record_several, facts->op, key, c->edges, all, outs, arrays,
+                                            residuals, NULL);
+    }
+    Py_XDECREF(arrays);
+    Py_XDECREF(all);
+    Py_XDECREF(key);
+    Py_XDECREF(node);
+    Py_XDECREF(done);
+    return !PyErr_Occurred();
 }
 
 // What a kernel returns, stolen, as an array: a scalar of NumPy becomes one. NULL for anything else.
@@ -732,36 +804,17 @@ static PyObject *wrap_several(OpCall *c, PyObject *results) {
         Py_XDECREF(single);
         return NULL;
     }
-    PyObject *outs = PyList_New(count), *arrays = PyTuple_New(count), *made = NULL, *residuals = NULL;
-    bool done = outs && arrays, differentiable = false;
+    PyObject *outs = PyList_New(count), *made = NULL, *residuals = NULL;
+    bool done = outs != NULL;
     for (Py_ssize_t k = 0; done && k < count; k++) {
-        PyObject *array = PySequence_GetItem(single, k), *out = NULL;
-        if (array && array != Py_None) array = as_array(array);
-        if (!(done = array != NULL)) break;
-        if (array == Py_None) {
-            out = array;
-            Py_INCREF(array);
-        } else {
-            out = wrapped(c, array);
-            if (!(done = out != NULL)) break;
-            array = Py_NewRef(SLOT(out, of_tensor.array));
-            differentiable = differentiable || is_differentiable(array);
-        }
-        PyList_SetItem(outs, k, out);
-        PyTuple_SetItem(arrays, k, array);
+        PyObject *out = PySequence_GetItem(single, k);
+        if (out && out != Py_None && (out = as_array(out))) out = wrapped(c, out);
+        if ((done = out != NULL)) PyList_SetItem(outs, k, out);
     }
-    if (done && c->edges && differentiable) {
+    if (done && c->edges) {
         residuals = facts->residuals ? PySequence_GetSlice(single, count, count + facts->residuals) : PyTuple_New(0);
-        PyObject *all = all_values(c), *key = key_of(c), *recorded = NULL;
-        if (residuals && all && key) {
-            recorded = PyObject_CallFunctionObjArgs(package.record_several, facts->op, key, c->edges, all, outs, arrays,
-                                                    residuals, NULL);
-        }
-        done = recorded != NULL;
-        Py_XDECREF(recorded);
+        done = residuals && record_several(c, outs, residuals);
         Py_XDECREF(residuals);
-        Py_XDECREF(all);
-        Py_XDECREF(key);
     }
     if (done && facts->result) {
         made = PyObject_CallFunctionObjArgs(facts->result, outs, NULL);
@@ -769,7 +822,6 @@ static PyObject *wrap_several(OpCall *c, PyObject *results) {
         made = facts->outputs == 1 ? Py_NewRef(PyList_GetItem(outs, 0)) : PyList_AsTuple(outs);
     }
     Py_XDECREF(outs);
-    Py_XDECREF(arrays);
     Py_DECREF(single);
     return made;
 }
@@ -1012,6 +1064,11 @@ static PyObject *function_of_op(PyObject *module, PyObject *args) {
         facts->inputs[k] = (int)PyLong_AsLong(ITEM(inputs, k));
         facts->constant[k] = ITEM(constant, k) == Py_True;
     }
+    PyObject *nondiff = PyObject_GetAttrString(op, "nondiff");
+    for (Py_ssize_t k = nondiff ? SIZE(nondiff) : 0; k-- > 0;) {
+        facts->nondiff |= 1UL << PyLong_AsLong(ITEM(nondiff, k));
+    }
+    Py_XDECREF(nondiff);
     if (operands && Py_TYPE(ufunc) == Py_TYPE(package.add) && ((PyUFuncObject *)ufunc)->nin == operands) {
         facts->has_loops = true;
         for (int kind = 0; kind < (ufunc == kernel ? KINDS : I64); kind++) {

@@ -73,6 +73,43 @@ static inline int read_dim(PyObject *object, int dims) {
     return dim >= 0 && dim < dims ? (int)dim : -1;
 }
 
+// A reduction of a contiguous array that is not empty, over one dimension or all: the array as (before, count, after), and
+// the shape of the result.
+typedef struct {
+    int64_t before, count, after;
+    int dims;
+    npy_intp shape[NPY_MAXDIMS];
+} Reduction;
+
+// Read the dimension, an int, or None, or a tuple of one of them, none, or all in order. False for anything else.
+static inline bool read_reduction(PyObject *object, PyObject *dim, PyObject *keepdim, Reduction *r) {
+    PyArrayObject *x = ARRAY(object);
+    if (!PyArray_CheckExact(object) || !PyArray_ISCARRAY_RO(x) || !PyArray_SIZE(x)) return false;
+    const int dims = PyArray_NDIM(x), kept = PyObject_IsTrue(keepdim) == 1;
+    bool all = dim == Py_None;
+    if (PyTuple_CheckExact(dim)) {
+        const Py_ssize_t given = PyTuple_Size(dim);
+        all = !given || given == dims;
+        for (int d = 0; all && d < given; d++) all = read_dim(PyTuple_GetItem(dim, d), dims) == d;
+        if (!all && given != 1) return false;
+        if (!all) dim = PyTuple_GetItem(dim, 0);
+    }
+    const int at = all ? 0 : read_dim(dim, dims);
+    if (at < 0) return false;
+    *r = (Reduction){.before = 1, .count = all ? PyArray_SIZE(x) : PyArray_DIM(x, at), .after = 1};
+    for (int d = 0; d < dims; d++) {
+        const npy_intp length = PyArray_DIM(x, d);
+        if (!all && d != at) *(d < at ? &r->before : &r->after) *= length;
+        if (kept || !(all || d == at)) r->shape[r->dims++] = all || d == at ? 1 : length;
+    }
+    return true;
+}
+
+// A new array of the shape of a reduction.
+static inline PyObject *new_reduced(const Reduction *r, int type) {
+    return PyArray_SimpleNew(r->dims, (npy_intp *)r->shape, type);
+}
+
 static inline bool is_string(PyObject *object, const char *string) {
     return PyUnicode_Check(object) && !PyUnicode_CompareWithASCIIString(object, string);
 }

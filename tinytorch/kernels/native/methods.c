@@ -501,6 +501,26 @@ static PyObject *of_floats(Callable *self, PyObject *const *args, Py_ssize_t cou
     return numbers ? tt_call_of(ITEM(self->others, 0), args, count, names) : FALLBACK;
 }
 
+// One of two ops, by whether the call has a dimension; `others`: the op of all dimensions, and that of one, an int, which
+// may be followed by bools.
+static PyObject *of_dim(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = count ? self_of(args, 1, NULL, 1) : NULL, *given[MAX_PARAMETERS];
+    Py_ssize_t all = count + (names ? SIZE(names) : 0);
+    npy_intp dim;
+    if (!x || all > MAX_PARAMETERS) return FALLBACK;
+    if (all == 1) return tt_call_of(ITEM(self->others, 0), args, 1, NULL);
+    if (!read_index(args[1], PyArray_NDIM(ARRAY_OF(x)), &dim)) return FALLBACK;
+    if (count == 1 && PyUnicode_CompareWithASCIIString(ITEM(names, 0), "dim")) return FALLBACK;
+    for (Py_ssize_t i = 0; i < all; i++) {
+        if (i > 1 && !PyBool_Check(args[i])) return FALLBACK;
+        given[i] = args[i];
+    }
+    PyObject *number = given[1] = PyLong_FromSsize_t(dim);
+    PyObject *result = number ? tt_call_of(ITEM(self->others, 1), given, count, names) : NULL;
+    Py_XDECREF(number);
+    return result;
+}
+
 // Creation --------------------------------------------------------------------------------------
 
 // What the keywords of a creation function say.
@@ -973,7 +993,7 @@ static const struct {
     {"random_integers", random_integers},   {"random_order", random_order},             {"random_normals", random_normals},
     {"arange", arange}, {"linspace", linspace},                 {"eye", eye},       {"bernoulli", bernoulli},
     {"flatten", flatten},                   {"of_ints", of_ints},                       {"split", split},   {"join", join},
-    {"matmul", matmul}, {"of_floats", of_floats},
+    {"matmul", matmul}, {"of_floats", of_floats},           {"of_dim", of_dim},
     {"full", full},     {"create_like", create_like},           {"create_new", create_new},     {NULL, NULL},
 };
 

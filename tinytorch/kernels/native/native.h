@@ -84,10 +84,12 @@ bool tt_read_sizes(PyObject *tuple, Py_ssize_t count, int64_t *sizes);
 // Read a Python float or int; false for anything else.
 bool tt_read_double(PyObject *object, double *number);
 bool tt_read_number(PyObject *object, float *number);
-// The attribute of an object; `name` keeps its text as an interned string.
+// A text as an interned string, which `name` keeps; NULL after an error. The attribute of an object of that name.
+static inline PyObject *interned(PyObject **name, const char *text) {
+    return *name ? *name : (*name = PyUnicode_InternFromString(text));
+}
 static inline PyObject *attribute_of(PyObject *object, PyObject **name, const char *text) {
-    if (!*name) *name = PyUnicode_InternFromString(text);
-    return *name ? PyObject_GetAttr(object, *name) : NULL;
+    return interned(name, text) ? PyObject_GetAttr(object, *name) : NULL;
 }
 // An uninitialised array of the dtype of `like`.
 PyObject *tt_new_array(PyObject *like, int dims, const int64_t *shape);

@@ -1,10 +1,11 @@
-// Twins of kernels/pool.py, of windows that slide along one or two dimensions: `maxima` with their indices, `avg_pool`,
-// and its transpose. (`place` is in indexing.c.)
+// Twins of kernels/pool.py, of windows that slide along one to three dimensions: maxima with their indices, averages, and
+// the transpose of these. (`place` is in indexing.c.)
 #include "helpers.h"
 
 // Sliding windows -------------------------------------------------------------------------------
 
 enum {
+    MAX_AXES = 3,
     MAX_WINDOWS = 1 << 10,    // windows in a row
     WORK_PER_PART = 1 << 15,  // comparisons
 };
@@ -14,12 +15,17 @@ typedef struct {
     Py_ssize_t length, windows, start, stride, kernel, dilation;
 } WindowAxis;
 
+// The windows of an array viewed as planes of slices, rows and columns, and how many elements a plane has at most.
 typedef struct {
+    WindowAxis slices, rows, columns;
+    Py_ssize_t planes, planes_per_part, plane;
+} Windows;
+
+typedef struct {
+    Windows windows;
     const float *x;
     float *out;
-    int64_t *indices;
-    WindowAxis rows, columns;
-    Py_ssize_t planes, planes_per_part;
+    int64_t *indices;  // NULL: only the maxima
 } MaxPool;
 
 // Read a `Windows` of kernels/pool.py; false if the windows are not alike, or one of them lies in the padding.
@@ -46,10 +52,54 @@ static bool read_axis(PyObject *windows, Py_ssize_t length, WindowAxis *axis) {
     return true;
 }
 
+// Read the windows of an array: `lengths` are its lengths where it has one element for each window, or else NULL. `shape`
+// becomes that of the result.
+static bool read_windows(PyObject *x, PyObject *windows, PyObject *lengths, int64_t *shape, Windows *w) {
+    const WindowAxis one = {1, 1, 0, 1, 1, 1};
+    WindowAxis axes[MAX_AXES] = {one, one, one};
+    int64_t spatial[MAX_AXES];
+    if (!is_float_array(x, false) || !PyTuple_Check(windows) || !PyArray_SIZE(ARRAY(x))) return false;
+    const int count = (int)PyTuple_Size(windows), dims = PyArray_NDIM(ARRAY(x));
+    if (count < 1 || count > MAX_AXES || dims < count) return false;
+    if (lengths && !tt_read_sizes(lengths, count, spatial)) return false;
+    *w = (Windows){.planes = 1};
+    for (int d = 0; d < dims; d++) shape[d] = PyArray_DIM(ARRAY(x), d);
+    for (int d = 0; d < dims - count; d++) w->planes *= shape[d];
+    int64_t elements = 1, many = 1;
+    for (int k = 0; k < count; k++) {
+        int64_t *size = &shape[dims - count + k];
+        WindowAxis *axis = &axes[MAX_AXES - count + k];
+        if (!read_axis(PyTuple_GetItem(windows, k), lengths ? spatial[k] : *size, axis)) return false;
+        if (lengths && *size != axis->windows) return false;
+        *size = lengths ? spatial[k] : axis->windows;
+        elements *= axis->length;
+        many *= axis->windows;
+    }
+    w->slices = axes[0];
+    w->rows = axes[1];
+    w->columns = axes[2];
+    w->plane = imax(elements, many);
+    return w->columns.windows <= MAX_WINDOWS;
+}
+
 // The index of a window's first element outside the padding.
 static Py_ssize_t first_inside(const WindowAxis *axis, Py_ssize_t window) {
     Py_ssize_t start = axis->start + window * axis->stride;
     return start < 0 ? start + ceil_div(-start, axis->dilation) * axis->dilation : start;
+}
+
+// The windows of which element k is inside of the array: `begin` to the result. In the first of them it is `at`.
+INLINE Py_ssize_t inside(const WindowAxis *axis, Py_ssize_t k, Py_ssize_t *begin, Py_ssize_t *at) {
+    const Py_ssize_t offset = axis->start + k * axis->dilation;
+    *begin = offset < 0 ? ceil_div(-offset, axis->stride) : 0;
+    *at = offset + *begin * axis->stride;
+    return offset < axis->length ? imin((axis->length - 1 - offset) / axis->stride + 1, axis->windows) : 0;
+}
+
+// The elements of a window that are inside: the first one, and the end.
+INLINE Py_ssize_t elements_inside(const WindowAxis *axis, Py_ssize_t window, Py_ssize_t *end) {
+    *end = imin(axis->length, axis->start + window * axis->stride + axis->kernel * axis->dilation);
+    return first_inside(axis, window);
 }
 
 // Load `x[0]`, `x[stride]` ...: `count` elements, or a whole vector. Memory may be read up to `end`.
@@ -76,181 +126,174 @@ INLINE void update_maxima(Py_ssize_t stride, const float *x, const float *end, P
     }
 }
 
+// The maxima of one row of windows.
+static void maxima_of_row(const MaxPool *m, Py_ssize_t plane, Py_ssize_t slice_window, Py_ssize_t row_window) {
+    const WindowAxis slices = m->windows.slices, rows = m->windows.rows, columns = m->windows.columns;
+    int32_t best_place[MAX_WINDOWS + WIDTH];
+    float best[MAX_WINDOWS + WIDTH];
+    const Py_ssize_t size = slices.length * rows.length * columns.length;
+    const float *x = m->x + plane * size, *end = m->x + m->windows.planes * size;
+    Py_ssize_t end_slice, end_row;
+    const Py_ssize_t first_slice = elements_inside(&slices, slice_window, &end_slice);
+    const Py_ssize_t first_row = elements_inside(&rows, row_window, &end_row);
+    for (Py_ssize_t j = 0; j < columns.windows; j++) {
+        best[j] = -INFINITY;
+        best_place[j] = (int32_t)((first_slice * rows.length + first_row) * columns.length + first_inside(&columns, j));
+    }
+    for (Py_ssize_t slice = first_slice; slice < end_slice; slice += slices.dilation) {
+        for (Py_ssize_t row = first_row; row < end_row; row += rows.dilation) {
+            for (Py_ssize_t k = 0; k < columns.kernel; k++) {
+                Py_ssize_t begin, at;
+                const Py_ssize_t stop = inside(&columns, k, &begin, &at), stride = columns.stride;
+                if (begin >= stop) continue;
+                const Py_ssize_t place = (slice * rows.length + row) * columns.length + at, count = stop - begin;
+                const float *from = x + place;
+                if (stride == 1) update_maxima(1, from, end, place, best + begin, best_place + begin, count);
+                else if (stride == 2) update_maxima(2, from, end, place, best + begin, best_place + begin, count);
+                else update_maxima(stride, from, end, place, best + begin, best_place + begin, count);
+            }
+        }
+    }
+    const Py_ssize_t to = ((plane * slices.windows + slice_window) * rows.windows + row_window) * columns.windows;
+    copy_floats(m->out + to, best, columns.windows);
+    for (Py_ssize_t j = 0; m->indices && j < columns.windows; j++) m->indices[to + j] = best_place[j];
+}
+
 static void maxima_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
     const MaxPool *m = context;
-    const WindowAxis rows = m->rows, columns = m->columns;
-    int32_t best_place[MAX_WINDOWS + WIDTH];
-    float best[MAX_WINDOWS + WIDTH];
-    const float *end = m->x + m->planes * rows.length * columns.length;
-    Py_ssize_t last_plane = imin((part + 1) * m->planes_per_part, m->planes);
-    for (Py_ssize_t plane = part * m->planes_per_part; plane < last_plane; plane++) {
-        const float *x = m->x + plane * rows.length * columns.length;
-        for (Py_ssize_t i = 0; i < rows.windows; i++) {
-            const Py_ssize_t to = (plane * rows.windows + i) * columns.windows, top = rows.start + i * rows.stride;
-            const Py_ssize_t first_row = first_inside(&rows, i);
-            const Py_ssize_t end_row = imin(rows.length, top + rows.kernel * rows.dilation);
-            for (Py_ssize_t j = 0; j < columns.windows; j++) {
-                best[j] = -INFINITY;
-                best_place[j] = (int32_t)(first_row * columns.length + first_inside(&columns, j));
-            }
-            for (Py_ssize_t row = first_row; row < end_row; row += rows.dilation) {
-                for (Py_ssize_t k = 0; k < columns.kernel; k++) {
-                    // Element k of windows `begin` to `stop` is outside the padding.
-                    const Py_ssize_t offset = columns.start + k * columns.dilation, stride = columns.stride;
-                    const Py_ssize_t begin = offset < 0 ? ceil_div(-offset, stride) : 0;
-                    Py_ssize_t stop = offset < columns.length ? (columns.length - 1 - offset) / stride + 1 : 0;
-                    if (stop > columns.windows) stop = columns.windows;
-                    if (begin >= stop) continue;
-                    const Py_ssize_t place = row * columns.length + offset + begin * stride, count = stop - begin;
-                    const float *from = x + place;
-                    if (stride == 1) update_maxima(1, from, end, place, best + begin, best_place + begin, count);
-                    else if (stride == 2) update_maxima(2, from, end, place, best + begin, best_place + begin, count);
-                    else update_maxima(stride, from, end, place, best + begin, best_place + begin, count);
-                }
-            }
-            copy_floats(m->out + to, best, columns.windows);
-            for (Py_ssize_t j = 0; j < columns.windows; j++) m->indices[to + j] = best_place[j];
+    const Windows *w = &m->windows;
+    const Py_ssize_t last_plane = imin((part + 1) * w->planes_per_part, w->planes);
+    for (Py_ssize_t plane = part * w->planes_per_part; plane < last_plane; plane++) {
+        for (Py_ssize_t i = 0; i < w->slices.windows; i++) {
+            for (Py_ssize_t j = 0; j < w->rows.windows; j++) maxima_of_row(m, plane, i, j);
         }
     }
 }
 
-KERNEL(maxima, x, windows, indexed) {
-    if (args->indexed != Py_True || !is_float_array(args->x, false) || !PyTuple_Check(args->windows)) return FALLBACK;
-    PyArrayObject *x = ARRAY(args->x);
-    int dims = (int)PyTuple_Size(args->windows);
-    MaxPool m = {.x = float_data(args->x), .rows = {1, 1, 0, 1, 1, 1}};
-    if (dims < 1 || dims > 2 || PyArray_NDIM(x) != dims + 1 || PyArray_SIZE(x) > INT32_MAX) return FALLBACK;
-    if (dims == 2 && !read_axis(PyTuple_GetItem(args->windows, 0), PyArray_DIM(x, 1), &m.rows)) return FALLBACK;
-    if (!read_axis(PyTuple_GetItem(args->windows, dims - 1), PyArray_DIM(x, dims), &m.columns)) return FALLBACK;
-    if (m.columns.windows > MAX_WINDOWS) return FALLBACK;
-    m.planes = PyArray_DIM(x, 0);
-    npy_intp shape[] = {m.planes, dims == 2 ? m.rows.windows : m.columns.windows, m.columns.windows};
-    PyObject *values = PyArray_SimpleNew(dims + 1, shape, NPY_FLOAT);
-    PyObject *indices = PyArray_SimpleNew(dims + 1, shape, NPY_INT64);
-    if (values && indices) {
+// The maxima of windows, and with `indexed` a tuple of them and their indices.
+static PyObject *maxima_of_windows(PyObject *x, PyObject *windows, bool indexed) {
+    MaxPool m;
+    int64_t shape[NPY_MAXDIMS];
+    npy_intp sizes[NPY_MAXDIMS];
+    Windows *w = &m.windows;
+    if (!read_windows(x, windows, NULL, shape, w) || PyArray_SIZE(ARRAY(x)) > INT32_MAX) return FALLBACK;
+    const int dims = PyArray_NDIM(ARRAY(x));
+    for (int d = 0; d < dims; d++) sizes[d] = shape[d];
+    PyObject *values = PyArray_SimpleNew(dims, sizes, NPY_FLOAT);
+    PyObject *indices = indexed ? PyArray_SimpleNew(dims, sizes, NPY_INT64) : NULL;
+    if (values && (indices || !indexed)) {
+        m.x = float_data(x);
         m.out = float_data(values);
-        m.indices = PyArray_DATA(ARRAY(indices));
-        const Py_ssize_t plane = m.rows.windows * m.columns.windows * m.rows.kernel * m.columns.kernel;
-        m.planes_per_part = 1 + WORK_PER_PART / plane;
-        tt_parallel_for(maxima_part, &m, ceil_div(m.planes, m.planes_per_part), m.planes * plane, tt_threads());
+        m.indices = indexed ? PyArray_DATA(ARRAY(indices)) : NULL;
+        const Py_ssize_t many = w->slices.windows * w->rows.windows * w->columns.windows;
+        const Py_ssize_t plane = many * w->slices.kernel * w->rows.kernel * w->columns.kernel;
+        w->planes_per_part = 1 + WORK_PER_PART / plane;
+        tt_parallel_for(maxima_part, &m, ceil_div(w->planes, w->planes_per_part), w->planes * plane, tt_threads());
     }
-    return new_tuple(2, (PyObject *[]){values, indices});
+    return indexed ? new_tuple(2, (PyObject *[]){values, indices}) : values;
 }
+
+KERNEL(maxima, x, windows, indexed) {
+    return args->indexed == Py_True ? maxima_of_windows(args->x, args->windows, true) : FALLBACK;
+}
+KERNEL(max_pool, x, windows, keeps_format) { return maxima_of_windows(args->x, args->windows, true); }
+KERNEL(max_values, x, windows) { return maxima_of_windows(args->x, args->windows, false); }
 
 // Averages --------------------------------------------------------------------------------------
 
 enum { MAX_COLUMNS = 1 << 12 };
 
 typedef struct {
+    Windows windows;
     const float *x, *divisors;  // a divisor for each window, or NULL
     float *out;
     float divisor;
-    WindowAxis rows, columns;
-    Py_ssize_t planes, planes_per_part;
 } AveragePool;
 
-// The windows of which element k is inside of the array: `begin` to the result. In the first of them it is `at`.
-INLINE Py_ssize_t inside(const WindowAxis *axis, Py_ssize_t k, Py_ssize_t *begin, Py_ssize_t *at) {
-    const Py_ssize_t offset = axis->start + k * axis->dilation;
-    *begin = offset < 0 ? ceil_div(-offset, axis->stride) : 0;
-    *at = offset + *begin * axis->stride;
-    return offset < axis->length ? imin((axis->length - 1 - offset) / axis->stride + 1, axis->windows) : 0;
+// The averages of one row of windows; or with `spread`, each of them added to the elements of its window.
+INLINE void average_row(const AveragePool *m, Py_ssize_t plane, Py_ssize_t slice_window, Py_ssize_t row_window, bool spread) {
+    const WindowAxis slices = m->windows.slices, rows = m->windows.rows, columns = m->windows.columns;
+    float total[MAX_COLUMNS], sums[MAX_WINDOWS];
+    const Py_ssize_t many = columns.windows, of_window = (slice_window * rows.windows + row_window) * many;
+    const Py_ssize_t of_plane = plane * slices.windows * rows.windows * many + of_window;
+    const float *divisors = m->divisors ? m->divisors + of_window : NULL;
+    Py_ssize_t end_slice, end_row, begin, at;
+    const Py_ssize_t first_slice = elements_inside(&slices, slice_window, &end_slice);
+    const Py_ssize_t first_row = elements_inside(&rows, row_window, &end_row);
+    if (spread) {
+        for (Py_ssize_t j = 0; j < many; j++) sums[j] = m->x[of_plane + j] / (divisors ? divisors[j] : m->divisor);
+        fill_zero(total, columns.length);
+        for (Py_ssize_t k = 0; k < columns.kernel; k++) {
+            const Py_ssize_t stop = inside(&columns, k, &begin, &at);
+            for (Py_ssize_t j = begin; j < stop; j++, at += columns.stride) total[at] += sums[j];
+        }
+    }
+    for (Py_ssize_t slice = first_slice; slice < end_slice; slice += slices.dilation) {
+        for (Py_ssize_t row = first_row; row < end_row; row += rows.dilation) {
+            const Py_ssize_t place = ((plane * slices.length + slice) * rows.length + row) * columns.length;
+            if (spread) {
+                for (Py_ssize_t j = 0; j < columns.length; j++) m->out[place + j] += total[j];
+            } else if (slice == first_slice && row == first_row) {
+                copy_floats(total, m->x + place, columns.length);
+            } else {
+                for (Py_ssize_t j = 0; j < columns.length; j++) total[j] += m->x[place + j];
+            }
+        }
+    }
+    if (spread) return;
+    fill_zero(sums, many);
+    for (Py_ssize_t k = 0; k < columns.kernel; k++) {
+        const Py_ssize_t stop = inside(&columns, k, &begin, &at);
+        for (Py_ssize_t j = begin; j < stop; j++, at += columns.stride) sums[j] += total[at];
+    }
+    for (Py_ssize_t j = 0; j < many; j++) m->out[of_plane + j] = sums[j] / (divisors ? divisors[j] : m->divisor);
 }
 
-// The rows of a window that are inside: the first one, and the end.
-INLINE Py_ssize_t rows_inside(const WindowAxis *rows, Py_ssize_t window, Py_ssize_t *end) {
-    *end = imin(rows->length, rows->start + window * rows->stride + rows->kernel * rows->dilation);
-    return first_inside(rows, window);
+INLINE void average_planes(const AveragePool *m, Py_ssize_t part, bool spread) {
+    const Windows *w = &m->windows;
+    const Py_ssize_t last_plane = imin((part + 1) * w->planes_per_part, w->planes);
+    const Py_ssize_t size = w->slices.length * w->rows.length * w->columns.length;
+    for (Py_ssize_t plane = part * w->planes_per_part; plane < last_plane; plane++) {
+        if (spread) fill_zero(m->out + plane * size, size);
+        for (Py_ssize_t i = 0; i < w->slices.windows; i++) {
+            for (Py_ssize_t j = 0; j < w->rows.windows; j++) average_row(m, plane, i, j, spread);
+        }
+    }
 }
 
 static void averages_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    const AveragePool *m = context;
-    const WindowAxis rows = m->rows, columns = m->columns;
-    float total[MAX_COLUMNS], sums[MAX_WINDOWS];
-    const Py_ssize_t last_plane = imin((part + 1) * m->planes_per_part, m->planes);
-    for (Py_ssize_t plane = part * m->planes_per_part; plane < last_plane; plane++) {
-        for (Py_ssize_t i = 0; i < rows.windows; i++) {
-            Py_ssize_t end, begin, at;
-            for (Py_ssize_t row = rows_inside(&rows, i, &end), first = row; row < end; row += rows.dilation) {
-                const float *x = m->x + (plane * rows.length + row) * columns.length;
-                if (row == first) copy_floats(total, x, columns.length);
-                else for (Py_ssize_t j = 0; j < columns.length; j++) total[j] += x[j];
-            }
-            fill_zero(sums, columns.windows);
-            for (Py_ssize_t k = 0; k < columns.kernel; k++) {
-                const Py_ssize_t stop = inside(&columns, k, &begin, &at);
-                for (Py_ssize_t j = begin; j < stop; j++, at += columns.stride) sums[j] += total[at];
-            }
-            float *out = m->out + (plane * rows.windows + i) * columns.windows;
-            const float *divisors = m->divisors ? m->divisors + i * columns.windows : NULL;
-            for (Py_ssize_t j = 0; j < columns.windows; j++) out[j] = sums[j] / (divisors ? divisors[j] : m->divisor);
-        }
-    }
+    average_planes(context, part, false);
 }
 
 static void spread_averages_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
-    const AveragePool *m = context;
-    const WindowAxis rows = m->rows, columns = m->columns;
-    float total[MAX_COLUMNS], shares[MAX_WINDOWS];
-    const Py_ssize_t last_plane = imin((part + 1) * m->planes_per_part, m->planes);
-    for (Py_ssize_t plane = part * m->planes_per_part; plane < last_plane; plane++) {
-        float *out = m->out + plane * rows.length * columns.length;
-        fill_zero(out, rows.length * columns.length);
-        for (Py_ssize_t i = 0; i < rows.windows; i++) {
-            const float *g = m->x + (plane * rows.windows + i) * columns.windows;
-            const float *divisors = m->divisors ? m->divisors + i * columns.windows : NULL;
-            for (Py_ssize_t j = 0; j < columns.windows; j++) shares[j] = g[j] / (divisors ? divisors[j] : m->divisor);
-            fill_zero(total, columns.length);
-            Py_ssize_t end, begin, at;
-            for (Py_ssize_t k = 0; k < columns.kernel; k++) {
-                const Py_ssize_t stop = inside(&columns, k, &begin, &at);
-                for (Py_ssize_t j = begin; j < stop; j++, at += columns.stride) total[at] += shares[j];
-            }
-            for (Py_ssize_t row = rows_inside(&rows, i, &end); row < end; row += rows.dilation) {
-                for (Py_ssize_t j = 0; j < columns.length; j++) out[row * columns.length + j] += total[j];
-            }
-        }
-    }
+    average_planes(context, part, true);
 }
 
-// Pool `x`, or with `lengths` spread it: the arguments are those of `avg_pool` and `spread`.
+// Pool `x`, or with `lengths` spread it: the arguments are those of `avg_pool` and `spread_averages`.
 static PyObject *average(PyObject *x, PyObject *windows, PyObject *lengths, PyObject *divisor) {
-    AveragePool m = {.rows = {1, 1, 0, 1, 1, 1}};
-    if (!is_float_array(x, false) || !PyTuple_Check(windows)) return FALLBACK;
-    const int count = (int)PyTuple_Size(windows), dims = PyArray_NDIM(ARRAY(x));
-    int64_t shape[NPY_MAXDIMS], spatial[2];
-    if (count < 1 || count > 2 || dims < count || (lengths && !tt_read_sizes(lengths, count, spatial))) return FALLBACK;
-    m.planes = 1;
-    for (int d = 0; d < dims; d++) shape[d] = PyArray_DIM(ARRAY(x), d);
-    for (int d = 0; d < dims - count; d++) m.planes *= shape[d];
-    WindowAxis *axes[] = {&m.rows, &m.columns};
-    for (int k = 0; k < count; k++) {
-        int64_t *size = &shape[dims - count + k];
-        WindowAxis *axis = axes[2 - count + k];
-        if (!read_axis(PyTuple_GetItem(windows, k), lengths ? spatial[k] : *size, axis)) return FALLBACK;
-        if (lengths && *size != axis->windows) return FALLBACK;
-        *size = lengths ? spatial[k] : axis->windows;
-    }
-    if (m.columns.windows > MAX_WINDOWS || m.columns.length > MAX_COLUMNS) return FALLBACK;
+    AveragePool m = {0};
+    int64_t shape[NPY_MAXDIMS];
+    Windows *w = &m.windows;
+    if (!read_windows(x, windows, lengths, shape, w) || w->columns.length > MAX_COLUMNS) return FALLBACK;
     double number;
     if (tt_read_double(divisor, &number)) {
         m.divisor = (float)number;
     } else {
         float *divisors;
-        if (!read_floats(divisor, m.rows.windows * m.columns.windows, false, &divisors)) return FALLBACK;
+        const int64_t many = w->slices.windows * w->rows.windows * w->columns.windows;
+        if (!read_floats(divisor, many, false, &divisors)) return FALLBACK;
         m.divisors = divisors;
     }
-    PyObject *result = tt_new_array(x, dims, shape);
+    PyObject *result = tt_new_array(x, PyArray_NDIM(ARRAY(x)), shape);
     if (!result) return NULL;
     m.x = float_data(x);
     m.out = float_data(result);
-    const Py_ssize_t plane = imax(m.rows.length * m.columns.length, m.rows.windows * m.columns.windows);
-    m.planes_per_part = 1 + WORK_PER_PART / plane;
-    tt_parallel_for(lengths ? spread_averages_part : averages_part, &m, ceil_div(m.planes, m.planes_per_part),
-                    m.planes * plane, tt_threads());
+    w->planes_per_part = 1 + WORK_PER_PART / w->plane;
+    tt_parallel_for(lengths ? spread_averages_part : averages_part, &m, ceil_div(w->planes, w->planes_per_part),
+                    w->planes * w->plane, tt_threads());
     return result;
 }
 
@@ -259,4 +302,4 @@ KERNEL(spread_averages, g, windows, spatial, divisor) {
     return average(args->g, args->windows, args->spatial, args->divisor);
 }
 
-FAMILY(pooling, ENTRY(maxima), ENTRY(avg_pool), ENTRY(spread_averages));
+FAMILY(pooling, ENTRY(maxima), ENTRY(max_pool), ENTRY(max_values), ENTRY(avg_pool), ENTRY(spread_averages));

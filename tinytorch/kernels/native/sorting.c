@@ -1,5 +1,5 @@
 // Twins of `few` in kernels/sort.py (the k first elements of each row in sorted order, by insertion in one pass) and of
-// `search` there, and of `median_dim` in kernels/statistics.py.
+// `search` there, of the medians in kernels/statistics.py, and of the extremes of small arrays in kernels/reduce.py.
 #include "helpers.h"
 
 enum { MAX_KEPT = 256, ELEMENTS_PER_PART = 1 << 15, SEARCHES_PER_PART = 1 << 12, MAX_RANKED = 1 << 12 };
@@ -127,52 +127,100 @@ static bool select_index(const float *x, int64_t stride, int64_t *index, int64_t
 }
 #undef LESS
 
-KERNEL(median_dim, x, dim, keepdim, skip_nan) {
-    if (!is_float_array(args->x, false)) return FALLBACK;
-    PyArrayObject *x = ARRAY(args->x);
-    const int dims = PyArray_NDIM(x), dim = read_dim(args->dim, dims);
+// The index of the median of a row; -1 where the selection is left to NumPy. `scratch` has room for a row of indices.
+static int64_t median_of(const float *x, int64_t stride, int64_t length, bool skip_nan, int64_t *scratch) {
+    int64_t numbers = 0, nan = -1;
+    for (int64_t i = 0; i < length; i++) {
+        const float value = x[i * stride];
+        scratch[i] = i;
+        numbers += value == value;
+        if (value != value && nan < 0) nan = i;
+    }
+    if (nan >= 0 && !skip_nan) return nan;
+    const int64_t middle = imax((skip_nan ? numbers : length) - 1, 0) / 2;
+    return select_index(x, stride, scratch, length, middle) ? scratch[middle] : -1;
+}
+
+static PyObject *medians(PyObject *x, PyObject *dim, PyObject *keepdim, PyObject *skip_nan, bool indexed) {
+    Reduction r;
     // (NumPy sorts indices by vectors, which is faster where there are many.)
-    if (dims < 1 || dim < 0 || !PyArray_SIZE(x) || PyArray_SIZE(x) > MAX_RANKED) return FALLBACK;
-    npy_intp shape[NPY_MAXDIMS];
-    memcpy(shape, PyArray_DIMS(x), sizeof(npy_intp) * (size_t)dims);
-    const int64_t length = shape[dim];
-    int64_t before = 1, after = 1;
-    for (int d = 0; d < dim; d++) before *= shape[d];
-    for (int d = dim + 1; d < dims; d++) after *= shape[d];
-    const bool kept = PyObject_IsTrue(args->keepdim) == 1, skip_nan = PyObject_IsTrue(args->skip_nan) == 1;
-    shape[dim] = 1;
-    if (!kept) memmove(shape + dim, shape + dim + 1, sizeof(npy_intp) * (size_t)(dims - dim - 1));
-    PyObject *values = PyArray_SimpleNew(dims - !kept, shape, NPY_FLOAT);
-    PyObject *indices = PyArray_SimpleNew(dims - !kept, shape, NPY_INT64);
-    int64_t *scratch = malloc(sizeof(int64_t) * (size_t)length);
-    bool found = values && indices && scratch;
-    for (int64_t row = 0; found && row < before * after; row++) {
-        const float *from = float_data(args->x) + row / after * length * after + row % after;
-        int64_t numbers = 0, nan = -1, at;
-        for (int64_t i = 0; i < length; i++) {
-            const float value = from[i * after];
-            scratch[i] = i;
-            numbers += value == value;
-            if (value != value && nan < 0) nan = i;
+    if (!tt_is_float32(x) || !read_reduction(x, dim, keepdim, &r) || PyArray_SIZE(ARRAY(x)) > MAX_RANKED) return FALLBACK;
+    const bool skips = PyObject_IsTrue(skip_nan) == 1;
+    PyObject *values = new_reduced(&r, NPY_FLOAT), *indices = indexed ? new_reduced(&r, NPY_INT64) : NULL;
+    int64_t *scratch = malloc(sizeof(int64_t) * (size_t)r.count), at = 0;
+    const bool room = values && scratch && (indices || !indexed);
+    for (int64_t row = 0; room && at >= 0 && row < r.before * r.after; row++) {
+        const float *from = float_data(x) + row / r.after * r.count * r.after + row % r.after;
+        at = median_of(from, r.after, r.count, skips, scratch);
+        // (Which of equal elements PyTorch takes is known of NumPy's selection.)
+        for (int64_t i = 0; indexed && at >= 0 && i < r.count; i++) {
+            if (i != at && from[i * r.after] == from[at * r.after]) at = -1;
         }
-        if (nan >= 0 && !skip_nan) {
-            at = nan;
-        } else {
-            const int64_t middle = imax((skip_nan ? numbers : length) - 1, 0) / 2;
-            found = select_index(from, after, scratch, length, middle);
-            at = scratch[middle];
-            // (Which of equal elements PyTorch takes is known of NumPy's selection.)
-            for (int64_t i = 0; found && i < length; i++) found = i == at || from[i * after] != from[at * after];
-        }
-        float_data(values)[row] = from[at * after];
-        ((int64_t *)PyArray_DATA(ARRAY(indices)))[row] = at;
+        if (at >= 0) float_data(values)[row] = from[at * r.after];
+        if (indexed) ((int64_t *)PyArray_DATA(ARRAY(indices)))[row] = at;
     }
     free(scratch);
-    if (found || !values || !indices || !scratch) return new_tuple(2, (PyObject *[]){values, indices});
-    Py_DECREF(values);
-    Py_DECREF(indices);
-    return FALLBACK;
+    if (room && at >= 0) return indexed ? new_tuple(2, (PyObject *[]){values, indices}) : values;
+    Py_XDECREF(values);
+    Py_XDECREF(indices);
+    return room ? FALLBACK : PyErr_NoMemory();
 }
+
+KERNEL(median_dim, x, dim, keepdim, skip_nan) {
+    if (!PyLong_CheckExact(args->dim)) return FALLBACK;
+    return medians(args->x, args->dim, args->keepdim, args->skip_nan, true);
+}
+
+KERNEL(median_all, x, skip_nan) { return medians(args->x, Py_None, Py_False, args->skip_nan, false); }
+
+// Extremes --------------------------------------------------------------------------------------
+
+// The extreme of each row, and its index, of equal ones the first: a NaN, if there is one.
+#define EXTREMES(type)                                                                                                \
+    static void extremes_##type(const Reduction *r, const type *x, bool largest, type *values, int64_t *indices) {     \
+        for (int64_t row = 0; row < r->before * r->after; row++) {                                                     \
+            const type *from = x + row / r->after * r->count * r->after + row % r->after;                              \
+            type best = *from;                                                                                         \
+            int64_t at = 0;                                                                                            \
+            for (int64_t i = 1; i < r->count && best == best; i++) {                                                   \
+                const type value = from[i * r->after];                                                                 \
+                if (value != value || (largest ? value > best : value < best)) {                                       \
+                    best = value;                                                                                      \
+                    at = i;                                                                                            \
+                }                                                                                                      \
+            }                                                                                                          \
+            values[row] = best;                                                                                        \
+            if (indices) indices[row] = at;                                                                            \
+        }                                                                                                              \
+    }
+EXTREMES(float)
+EXTREMES(double)
+EXTREMES(int64_t)
+
+// The extremes of a small array, and with `indexed` their indices. (NumPy's loops are faster where they are long.)
+static PyObject *extremes(PyObject *x, PyObject *dim, PyObject *keepdim, bool largest, bool indexed) {
+    Reduction r;
+    if (!read_reduction(x, dim, keepdim, &r) || PyArray_SIZE(ARRAY(x)) > MAX_RANKED) return FALLBACK;
+    const int type = PyArray_TYPE(ARRAY(x));
+    if (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_INT64) return FALLBACK;
+    PyObject *values = new_reduced(&r, type), *indices = indexed ? new_reduced(&r, NPY_INT64) : NULL;
+    const void *from = PyArray_DATA(ARRAY(x));
+    if (values && (indices || !indexed)) {
+        void *to = PyArray_DATA(ARRAY(values));
+        int64_t *places = indexed ? PyArray_DATA(ARRAY(indices)) : NULL;
+        if (type == NPY_FLOAT) extremes_float(&r, from, largest, to, places);
+        else if (type == NPY_DOUBLE) extremes_double(&r, from, largest, to, places);
+        else extremes_int64_t(&r, from, largest, to, places);
+    }
+    return indexed ? new_tuple(2, (PyObject *[]){values, indices}) : values;
+}
+
+KERNEL(max_all, x) { return extremes(args->x, Py_None, Py_False, true, false); }
+KERNEL(min_all, x) { return extremes(args->x, Py_None, Py_False, false, false); }
+KERNEL(amax, x, dim, keepdim) { return extremes(args->x, args->dim, args->keepdim, true, false); }
+KERNEL(amin, x, dim, keepdim) { return extremes(args->x, args->dim, args->keepdim, false, false); }
+KERNEL(max_dim, x, dim, keepdim) { return extremes(args->x, args->dim, args->keepdim, true, true); }
+KERNEL(min_dim, x, dim, keepdim) { return extremes(args->x, args->dim, args->keepdim, false, true); }
 
 // Places in sorted rows -------------------------------------------------------------------------
 
@@ -215,4 +263,5 @@ KERNEL(search, sorted_sequence, values, right) {
     return result;
 }
 
-FAMILY(sorting, ENTRY(few), ENTRY(median_dim), ENTRY(search));
+FAMILY(sorting, ENTRY(few), ENTRY(median_dim), ENTRY(median_all), ENTRY(search), ENTRY(max_all), ENTRY(min_all), ENTRY(amax),
+       ENTRY(amin), ENTRY(max_dim), ENTRY(min_dim));

@@ -259,4 +259,84 @@ KERNEL(spread, x, shape, dim) {
     return result;
 }
 
-FAMILY(sums, ENTRY(total), ENTRY(column_sums), ENTRY(sum_over), ENTRY(mean_over), ENTRY(spread));
+// Products, truth and norms of small arrays, in one pass of NumPy's order ---------------------------------------------
+
+enum { SMALL = 1 << 12 };  // elements (NumPy's loops are faster where they are long)
+
+#define EACH_ROW(r, row) for (int64_t row = 0; row < (r).before * (r).after; row++)
+#define ROW(r, x, row) (x) + (row) / (r).after * (r).count * (r).after + (row) % (r).after
+
+#define PRODUCTS(type)                                                                                                \
+    static void products_##type(const Reduction *r, const type *x, type *out) {                                       \
+        EACH_ROW(*r, row) {                                                                                            \
+            const type *from = ROW(*r, x, row);                                                                        \
+            type product = *from;                                                                                      \
+            for (int64_t i = 1; i < r->count; i++) product *= from[i * r->after];                                      \
+            out[row] = product;                                                                                        \
+        }                                                                                                              \
+    }
+PRODUCTS(float)
+PRODUCTS(double)
+PRODUCTS(uint64_t)
+
+KERNEL(prod, x, dim, keepdim, dtype) {
+    Reduction r;
+    if (args->dtype != Py_None || !read_reduction(args->x, args->dim, args->keepdim, &r)) return FALLBACK;
+    const int type = PyArray_TYPE(ARRAY(args->x));
+    if (PyArray_SIZE(ARRAY(args->x)) > SMALL || (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_INT64)) {
+        return FALLBACK;
+    }
+    PyObject *out = new_reduced(&r, type);
+    if (!out) return NULL;
+    const void *from = PyArray_DATA(ARRAY(args->x));
+    void *to = PyArray_DATA(ARRAY(out));
+    if (type == NPY_FLOAT) products_float(&r, from, to);
+    else if (type == NPY_DOUBLE) products_double(&r, from, to);
+    else products_uint64_t(&r, from, to);
+    return out;
+}
+
+// Whether any (all) of the bools are true.
+static PyObject *truth(PyObject *x, PyObject *dim, PyObject *keepdim, bool any) {
+    Reduction r;
+    if (!read_reduction(x, dim, keepdim, &r) || PyArray_TYPE(ARRAY(x)) != NPY_BOOL) return FALLBACK;
+    if (PyArray_SIZE(ARRAY(x)) > SMALL) return FALLBACK;
+    PyObject *out = new_reduced(&r, NPY_BOOL);
+    npy_bool *to = out ? PyArray_DATA(ARRAY(out)) : NULL;
+    EACH_ROW(r, row) {
+        const npy_bool *from = ROW(r, (const npy_bool *)PyArray_DATA(ARRAY(x)), row);
+        int64_t i = 0;
+        while (i < r.count && !from[i * r.after] == any) i++;
+        if (to) to[row] = (i < r.count) == any;
+    }
+    return out;
+}
+
+KERNEL(any_over, x, dim, keepdim) { return truth(args->x, args->dim, args->keepdim, true); }
+KERNEL(all_over, x, dim, keepdim) { return truth(args->x, args->dim, args->keepdim, false); }
+
+// The norms 1, 2 and infinity. In float64 no square of a float32 overflows.
+KERNEL(norm, x, p, dim, keepdim) {
+    Reduction r;
+    double p;
+    if (!tt_is_float32(args->x) || !read_reduction(args->x, args->dim, args->keepdim, &r)) return FALLBACK;
+    if (PyArray_SIZE(ARRAY(args->x)) > SMALL || !tt_read_double(args->p, &p)) return FALLBACK;
+    if ((p != 1 && p != 2 && p != INFINITY) || (PyTuple_Check(args->dim) && !PyTuple_Size(args->dim))) return FALLBACK;
+    PyObject *out = new_reduced(&r, NPY_FLOAT);
+    if (!out) return NULL;
+    EACH_ROW(r, row) {
+        const float *from = ROW(r, float_data(args->x), row);
+        double size = 0;
+        for (int64_t i = 0; i < r.count; i++) {
+            const double value = from[i * r.after];
+            if (p == 2) size += value * value;
+            else if (p == 1) size += fabs(value);
+            else if (fabs(value) > size || value != value) size = fabs(value);
+            if (size != size) break;
+        }
+        float_data(out)[row] = (float)(p == 2 ? sqrt(size) : size);
+    }
+    return out;
+}
+
+FAMILY(sums, ENTRY(prod), ENTRY(any_over), ENTRY(all_over), ENTRY(norm), ENTRY(total), ENTRY(column_sums), ENTRY(sum_over), ENTRY(mean_over), ENTRY(spread));

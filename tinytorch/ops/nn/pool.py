@@ -33,7 +33,6 @@ from tinytorch.ops.nn.versions import rewritten, versions
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public
 
-_windows = functools.lru_cache(256)(pool.sliding)
 _adaptive_windows = functools.lru_cache(256)(pool.adaptive)
 _NUMBERS = {1: "one", 2: "two", 3: "three"}
 
@@ -83,9 +82,8 @@ def _check_lines(name: str, input: Tensor) -> None:
         )
 
 
-def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
-    """Return the lengths of the last n dimensions of a tensor with n + 1 or n + 2 dimensions."""
-    shape = input._array.shape
+def _sizes(name: str, shape: tuple[int, ...], n: int) -> tuple[int, ...]:
+    """Return the lengths of the last n dimensions of a shape of n + 1 or n + 2 dimensions."""
     if len(shape) not in (n + 1, n + 2):
         if name.startswith("adaptive"):
             colon = ":" if "max" in name else ""
@@ -94,14 +92,13 @@ def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
             raise out_of_range(-n - 1, len(shape))
         if name != "avg_pool2d":
             if n == 1:
-                _check_filled(name, input, n)
+                _check_filled(name, shape, n)
             raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
     return shape[-n:]
 
 
-def _check_filled(name: str, input: Tensor, n: int) -> None:
+def _check_filled(name: str, shape: tuple[int, ...], n: int) -> None:
     """Raise PyTorch's error if a dimension other than the batch is empty."""
-    shape = input._array.shape
     batched = len(shape) == n + 2
     inner = shape[batched:]
     if 0 not in inner and len(shape) in (n + 1, n + 2):
@@ -130,15 +127,24 @@ def _check_adaptive(name: str, input: Tensor, n: int) -> None:
 
 
 def _sliding(
-    name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, n: int
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Check the arguments; return kernel, stride, padding, dilation and number of windows of each dimension."""
+    name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any, n: int
+) -> tuple[Any, ...]:
+    """Check the arguments, and return them as `_windows` takes them."""
     kernel = _ints(name, "kernel_size", 2, kernel_size, n)
     omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
     strides = kernel if omitted else _ints(name, "stride", 3, stride, n)
     pads = _ints(name, "padding", 4, padding, n)
     dilations = _ints(name, "dilation", 5, dilation, n)
-    spatial = _sizes(name, input, n)
+    return name, input._array.shape, kernel, strides, pads, dilations, bool(ceil_mode), n
+
+
+@functools.lru_cache(256)
+def _windows(
+    name: str, shape: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], pads: tuple[int, ...],
+    dilations: tuple[int, ...], ceil_mode: bool, n: int,
+) -> tuple[pool.Windows, ...]:  # fmt: skip
+    """Return the windows of each dimension of a shape; raise PyTorch's error where there are none."""
+    spatial = _sizes(name, shape, n)
     if n == 1:
         what = (("kernel_size", kernel), ("stride", strides), ("dilation", dilations))
         for argument, (value,) in what:
@@ -170,10 +176,9 @@ def _sliding(
             each = zip("THW"[-n:], values, strict=True)
             got = " ".join(f"{prefix}{letter}: {value}" for letter, value in each)
             raise RuntimeError(f"{argument} should be greater than zero, but got {got}")
-    _check_filled(name, input, n)
-    counts = tuple(
-        [pool.output_length(*each, ceil_mode) for each in zip(spatial, kernel, strides, pads, dilations, strict=True)]
-    )
+    _check_filled(name, shape, n)
+    along = spatial, kernel, strides, pads, dilations
+    counts = [pool.output_length(*each, ceil_mode) for each in zip(*along, strict=True)]
     if name == "avg_pool3d" and any(k > length for k, length in zip(kernel, spatial, strict=True)):
         sizes, kernels = (
             " ".join(f"{prefix}{letter}: {v}" for letter, v in zip("THW", values, strict=True))
@@ -183,10 +188,9 @@ def _sliding(
     if min(counts) < 1:
         if n == 1:
             raise RuntimeError(f"max_pool1d() Invalid computed output size: {counts[0]}")
-        channels = input._array.shape[-n - 1]
-        before, after = ("x".join(map(str, (channels, *each))) for each in (spatial, counts))
+        before, after = ("x".join(map(str, (shape[-n - 1], *each))) for each in (spatial, counts))
         raise RuntimeError(f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small")
-    return kernel, strides, pads, dilations, counts
+    return tuple([pool.sliding(*each) for each in zip(*along, counts, strict=True)])
 
 
 def _recording(x: Tensor) -> bool:
@@ -319,19 +323,14 @@ def max_pool(
             found = max_pool2d(planes, sizes[0], sizes[1], sizes[2], sizes[3], ceil_mode, return_indices)
         except (RuntimeError, TypeError):
             if not return_indices:  # PyTorch's 1-D kernel has its own error messages
-                _sliding(name, input, kernel_size, stride, padding, dilation, ceil_mode, 1)
+                _windows(*_sliding(name, input, kernel_size, stride, padding, dilation, ceil_mode, 1))
             raise
         return tuple([each.squeeze(-2) for each in found]) if return_indices else found.squeeze(-2)
-    kernel, strides, pads, dilations, counts = _sliding(
-        name, input, kernel_size, stride, padding, dilation, ceil_mode, n
-    )
+    windows = _windows(*_sliding(name, input, kernel_size, stride, padding, dilation, ceil_mode, n))
     x = input._array
     if x.dtype.char in RARE or (n == 1 and x.dtype.kind in "iu"):
         raise refused("max_pool1d_impl" if n == 1 else f"max_pool{n}d", input._array)
-    spatial = x.shape[x.ndim - n :]
-    recording = n > 1 and (return_indices or _recording(input))
-    windows = tuple([_windows(*each) for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)])
-    if not recording:
+    if n == 1 or not (return_indices or _recording(input)):
         return _max_values(input, windows)
     out = _max_pools[n](input, windows)
     return out if return_indices else out[0]
@@ -420,7 +419,7 @@ def adaptive_max_pool(n: int, input: Tensor, output_size: Any, return_indices: b
         out, index = found[0].squeeze(-2), found[1].squeeze(-2)
         return (out, index) if return_indices else out
     sizes = _output_size(name, output_size, input, n)
-    spatial = _sizes(name, input, n)
+    spatial = _sizes(name, input._array.shape, n)
     _check_adaptive(name, input, n)
     if input._array.dtype.kind not in FLOATS:
         raise refused("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input._array)
@@ -625,21 +624,22 @@ _uneven_averages = {n: resampling(f"AdaptiveAvgPool{n}D", OWN) for n in (2, 3)}
 
 
 @functools.lru_cache(256)
-def _divisor(
-    spatial: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], pads: tuple[int, ...],
-    counts: tuple[int, ...], include_pad: bool, kind: Any,
-) -> Any:  # fmt: skip
-    """Return the number of elements of the windows: one number if it is the same for all windows, else an array."""
+def _divided(
+    name: str, shape: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], pads: tuple[int, ...],
+    dilations: tuple[int, ...], ceil_mode: bool, n: int, include_pad: bool, kind: Any,
+) -> tuple[tuple[pool.Windows, ...], Any]:  # fmt: skip
+    """Return the windows and their numbers of elements: one number if it is the same for all windows, else an array."""
+    windows = _windows(name, shape, kernel, strides, pads, dilations, ceil_mode, n)
     product: Any = np.ones((), np.int64)
-    for length, k, s, p, count in zip(spatial, kernel, strides, pads, counts, strict=True):
-        begin = np.arange(count) * s - p
+    for length, k, p, along in zip(shape[-n:], kernel, pads, windows, strict=True):
+        begin = along.start
         end = np.minimum(begin + k, length + p)
         if not include_pad:
             begin, end = np.maximum(begin, 0), np.minimum(end, length)
         product = product[..., None] * (end - begin)
     if (product == product.flat[0]).all():
-        return int(product.flat[0])
-    return product.astype(np.int64 if kind.kind in "iu" else kind if kind.itemsize > 2 else np.float32)
+        return windows, int(product.flat[0])
+    return windows, product.astype(np.int64 if kind.kind in "iu" else kind if kind.itemsize > 2 else np.float32)
 
 
 @versions("nn.functional.avg_pool{}d", 2, 3, binds=False, out="exact", autocast={3: "float32"})
@@ -659,17 +659,14 @@ def avg_pool(
     name = f"avg_pool{n}d"
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
-    kernel, strides, pads, dilations, counts = _sliding(name, input, kernel_size, stride, padding, 1, ceil_mode, n)
-    kind = input._array.dtype
+    sliding, kind = _sliding(name, input, kernel_size, stride, padding, 1, ceil_mode, n), input._array.dtype
+    windows, divisor = _divided(*sliding, bool(count_include_pad), kind)
     if (kind.kind not in FLOATS or (n == 3 and kind.itemsize == 2)) and kind != np.int64:
         raise refused("avg_pool3d_out_frame" if n == 3 else "avg_pool2d", input._array)
-    spatial = input._array.shape[input._array.ndim - n :]
-    divisor: Any = divisor_override
-    if divisor is None:
-        divisor = _divisor(spatial, kernel, strides, pads, counts, bool(count_include_pad), kind)
-        if isinstance(divisor, np.ndarray):
-            constant(divisor)
-    windows = tuple([_windows(*each) for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)])
+    if divisor_override is not None:
+        divisor = divisor_override
+    elif isinstance(divisor, np.ndarray):
+        constant(divisor)
     return _averages[n](input, windows, divisor, n == 2)
 
 
@@ -713,7 +710,7 @@ def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
                 f"Got: {input.dtype.tensor_name}"
             )
         return mean(input, tuple(range(-n, 0)), True)
-    spatial = _sizes(name, input, n)
+    spatial = _sizes(name, input._array.shape, n)
     _check_adaptive(name, input, n)
     if not floating:
         raise refused("adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d", input._array)
