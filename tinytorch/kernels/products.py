@@ -480,6 +480,7 @@ def _check_bias(bias: Any, x: Any, weight: Any) -> None:
             )
 
 
+@twin
 def column_sums(x: Any) -> Any:
     """Return the sums of (..., O) over all dimensions but the last."""
     return reduce.column_sums(widened(x)).astype(x.dtype, copy=False)

@@ -129,8 +129,8 @@ KERNEL(mm_tn, a, b) { return product_of(args->a, args->b, true, false); }
         }                                                                                    \
     }
 
-KERNEL(affine, x, weight, bias) {
-    PyObject *x = args->x, *weight = args->weight, *bias = args->bias, *out = FALLBACK;
+static PyObject *affine_of_matrices(PyObject *x, PyObject *weight, PyObject *bias) {
+    PyObject *out = FALLBACK;
     if (!are_float_matrices(x, weight)) return FALLBACK;
     const int64_t rows = PyArray_DIM(ARRAY(x), 0), columns = PyArray_DIM(ARRAY(weight), 0);
     if (PyArray_DIM(ARRAY(x), 1) != PyArray_DIM(ARRAY(weight), 1)) return FALLBACK;
@@ -149,6 +149,23 @@ KERNEL(affine, x, weight, bias) {
     return out;
 }
 #undef ADD_TO_ROWS
+
+KERNEL(affine, x, weight, bias) {
+    const int dims = PyArray_CheckExact(args->x) ? PyArray_NDIM(ARRAY(args->x)) : 0;
+    if (dims == 2) return affine_of_matrices(args->x, args->weight, args->bias);
+    if (!dims || !PyArray_SIZE(ARRAY(args->x))) return FALLBACK;
+    npy_intp shape[NPY_MAXDIMS], *last = shape + dims - 1;
+    memcpy(shape, PyArray_DIMS(ARRAY(args->x)), sizeof(npy_intp) * (size_t)dims);
+    npy_intp flat[] = {PyArray_SIZE(ARRAY(args->x)) / *last, *last};
+    PyObject *rows = PyArray_Newshape(ARRAY(args->x), &(PyArray_Dims){flat, 2}, NPY_CORDER);
+    PyObject *out = rows ? affine_of_matrices(rows, args->weight, args->bias) : NULL;
+    Py_XDECREF(rows);
+    if (!out || out == FALLBACK) return out;
+    *last = PyArray_DIM(ARRAY(out), 1);
+    PyObject *result = PyArray_Newshape(ARRAY(out), &(PyArray_Dims){shape, dims}, NPY_CORDER);
+    Py_DECREF(out);
+    return result;
+}
 
 INLINE float difference(float a, float b, float c, float d) {
     float first = a * b, second = c * d;
