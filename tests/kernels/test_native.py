@@ -164,6 +164,7 @@ def matrices(rng: np.random.Generator) -> Iterator[Arguments]:
 def linears(rng: np.random.Generator) -> Iterator[Arguments]:
     for m, k, n in (
         (64, 28, 512),
+        (9, 9001, 20),
         (256, 100, 33),
         (33, 256, 10),
         (100, 100, 100),
@@ -453,6 +454,7 @@ def images_with_channels_last(rng: np.random.Generator) -> Iterator[Arguments]:
 def finished_products(rng: np.random.Generator) -> Iterator[Arguments]:
     for m, k, n in (
         (64, 28, 512),
+        (9, 9001, 20),
         (256, 100, 33),
         (33, 256, 10),
         (8, 700, 300),

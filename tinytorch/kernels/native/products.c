@@ -2,6 +2,32 @@
 #include "elementary.h"
 #include "matmul.h"
 
+static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *bias, PyObject *out,
+                          const Epilogue *epilogue, const float *residual);
+
+// The same, in a new array, of sums of many terms: as the sum of products of blocks of columns and rows.
+static PyObject *multiply_blocks(PyObject *like, Matrices a, Matrices b, const float *bias) {
+    const int64_t terms = a.columns, depth = ceil_div(terms, ceil_div(terms, MAX_DEPTH));
+    PyObject *sum = NULL;
+    for (int64_t begin = 0; begin < terms; begin += depth) {
+        a.columns = b.rows = imin(depth, terms - begin);
+        PyObject *part = multiply(like, a, b, sum ? NULL : bias, NULL, NULL, NULL);
+        if (!part || part == FALLBACK || !sum) {
+            Py_XDECREF(sum);
+            sum = part;
+            if (!part || part == FALLBACK) break;
+        } else {
+            float *to = float_data(sum);
+            const float *from = float_data(part);
+            for (int64_t i = 0; i < PyArray_SIZE(ARRAY(sum)); i++) to[i] += from[i];
+            Py_DECREF(part);
+        }
+        a.data += depth * a.column_stride;
+        b.data += depth * b.row_stride;
+    }
+    return sum;
+}
+
 // Return `a b + bias`, in `out` if it is not NULL, with an epilogue if that is not NULL; or FALLBACK.
 static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *bias, PyObject *out,
                           const Epilogue *epilogue, const float *residual) {
@@ -12,7 +38,8 @@ static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *b
         count *= a.leading[d];
     }
     double multiplications = (double)m * (double)n * (double)k;
-    if ((HAS_BLAS && WIDTH < 8) || k != b.rows || m < 4 || n < 4 || k > MAX_DEPTH) return FALLBACK;
+    if ((HAS_BLAS && WIDTH < 8) || k != b.rows || m < 4 || n < 4) return FALLBACK;
+    if (k > MAX_DEPTH) return out || epilogue ? FALLBACK : multiply_blocks(like, a, b, bias);
     if (multiplications < MIN_MATRIX || multiplications * (double)count < MIN_PRODUCT) return FALLBACK;
     int64_t shape[MAX_LEADING + 2] = {0};
     for (int d = 0; d < dims - 2; d++) shape[d] = a.leading[MAX_LEADING - dims + 2 + d];
