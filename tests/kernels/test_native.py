@@ -164,6 +164,7 @@ def matrices(rng: np.random.Generator) -> Iterator[Arguments]:
 def linears(rng: np.random.Generator) -> Iterator[Arguments]:
     for m, k, n in (
         (64, 28, 512),
+        (9, 9001, 20),
         (256, 100, 33),
         (33, 256, 10),
         (100, 100, 100),
@@ -190,6 +191,8 @@ def small_linears(rng: np.random.Generator) -> Iterator[Arguments]:
     for x, weight in small_matrices(False, True)(rng):
         yield x, weight, None
         yield x, weight, normal(rng, len(weight)).astype(x.dtype)
+        yield np.resize(x, weight.shape[1]), weight, None
+        yield x[:, None], weight, normal(rng, len(weight)).astype(x.dtype)
     yield from linears(rng)
 
 
@@ -232,10 +235,10 @@ def squares(rng: np.random.Generator) -> Iterator[Arguments]:
 
 
 def random_fills(
-    *numbers: tuple[float, float], kinds: Any = (np.float32, np.float64)
+    *numbers: tuple[float, float], kinds: Any = (np.float32, np.float64), large: int = 1
 ) -> Callable[..., Iterator[Arguments]]:
     def draw(rng: np.random.Generator) -> Iterator[Arguments]:
-        for size in (2, 3, 5, 16, 17, 40, 1000, 1):
+        for size in (2, 3, 5, 16, 17, 40, 1000, large):
             yield from ((np.zeros(size, kind), random.Source(size), *each) for kind in kinds for each in numbers)
 
     return draw
@@ -469,6 +472,7 @@ def images_with_channels_last(rng: np.random.Generator) -> Iterator[Arguments]:
 def finished_products(rng: np.random.Generator) -> Iterator[Arguments]:
     for m, k, n in (
         (64, 28, 512),
+        (9, 9001, 20),
         (256, 100, 33),
         (33, 256, 10),
         (8, 700, 300),
@@ -983,9 +987,14 @@ SAMPLES = {
     "few": Samples(sort.few, ranked, 0, 0),
     "box_muller": Samples(random.box_muller, uniforms, 0, 0),
     "shuffled": Samples(random.shuffled, words, 0, 0),
-    "uniform": Samples(random.uniform, random_fills((0, 1), (-0.3, 0.71), (1000, 1001)), 0, 0, writes=True),
+    "uniform": Samples(
+        random.uniform, random_fills((0, 1), (-0.3, 0.71), (1000, 1001), large=40_000), 0, 0, writes=True
+    ),
     "normal": Samples(random.normal, random_fills((0, 1), (0.5, 2.0), kinds=(np.float32,)), 0, 0, writes=True),
-    "bernoulli": Samples(random.bernoulli, random_fills((0.5,), (0.0,), (1.0,)), 0, 0, writes=True),
+    "drawn_words": Samples(
+        random.drawn_words, random_fills((), kinds=(np.uint32, np.uint64), large=40_000), 0, 0, writes=True
+    ),
+    "bernoulli": Samples(random.bernoulli, random_fills((0.5,), (0.0,), (1.0,), large=40_000), 0, 0, writes=True),
     "bernoulli_each": Samples(
         random.bernoulli_each,
         lambda rng: [(*args, rng.random(args[0].size).astype(args[0].dtype)) for args in random_fills(())(rng)],
@@ -1000,7 +1009,7 @@ SAMPLES = {
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
     "running_sums": Samples(reduce.running_sums, running, 0, 0),
     "total": Samples(reduce.total, summed, 2e-5, 2e-6),
-    "column_sums": Samples(reduce.column_sums, columns, 2e-5, 2e-6),
+    "column_sums": Samples(products.column_sums, columns, 2e-5, 2e-6),
     "sum_over": Samples(reduce.sum_over, along_dimensions, 2e-5, 2e-6),
     "mean_over": Samples(reduce.mean_over, along_dimensions, 2e-5, 2e-6),
     "spread": Samples(reduce.spread, numbers_and_shapes, 0, 0),

@@ -427,6 +427,7 @@ def _grad(self: Tensor) -> Tensor | None:
     return g
 
 
+@short("set_grad")
 def _set_grad(self: Tensor, g: Tensor | None) -> None:
     if g is not None:
         if not isinstance(g, Tensor):

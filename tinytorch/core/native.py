@@ -24,7 +24,7 @@ from tinytorch.kernels import dtypes, native, silence
 if TYPE_CHECKING:
     from tinytorch.core.declaration import Op
 
-__all__ = ["asking", "definition_of", "function_of", "library", "set_parameter"]
+__all__ = ["asking", "declared", "definition_of", "function_of", "library", "set_parameter"]
 
 _NAMES = ("__name__", "__qualname__", "__doc__", "__module__", "__code__", "__defaults__", "__kwdefaults__",
           "__globals__", "__closure__", "__annotations__")  # fmt: skip
@@ -84,6 +84,11 @@ def function_of(op: Op, definition: Any, twin: Any, writes: bool) -> Any:
         op.numbers,
     )  # fmt: skip
     return definition if function is None else _named_as(definition, function)
+
+
+def declared(definition: Any) -> Any:
+    """Return the twin that a function is declared with (`short` of core/mode.py); or the function."""
+    return asking(definition, definition)
 
 
 def asking(definition: Any, function: Any, of_tensors: bool = False) -> Any:

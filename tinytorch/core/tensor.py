@@ -33,7 +33,7 @@ class Size(tuple[int, ...]):
 
     def __new__(cls, lengths: Any = (), /) -> Size:
         """Return the size of these lengths; tensors of one integer are lengths, too."""
-        if type(lengths) is not tuple or any(type(each) is not int for each in lengths):
+        if type(lengths) is not Size and (type(lengths) is not tuple or any([type(n) is not int for n in lengths])):
             lengths = [_length(k, each) for k, each in enumerate(lengths)]
         return tuple.__new__(cls, lengths)
 
@@ -46,9 +46,11 @@ class Size(tuple[int, ...]):
 
     def __getitem__(self, key: Any) -> Any:
         item = tuple.__getitem__(self, key)
-        return Size(item) if isinstance(key, slice) else item
+        return tuple.__new__(Size, item) if isinstance(key, slice) else item
 
     def __add__(self, other: Any) -> Size:
+        if type(other) is Size:
+            return tuple.__new__(Size, tuple.__add__(self, other))
         return Size(tuple.__add__(self, tuple(other)))
 
     def __radd__(self, other: Any) -> Size:

@@ -141,6 +141,8 @@ class _IndependentConstraint(Constraint):
             expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
             raise ValueError(f"Expected value.dim() >= {expected} but got {value.dim()}")
         batch_dims = result.dim() - self.reinterpreted_batch_ndims
+        if self.reinterpreted_batch_ndims == 1:
+            return result.all(-1)
         return result.reshape(result.shape[:batch_dims] + (-1,)).all(-1)
 
     def __repr__(self) -> str:
@@ -201,6 +203,11 @@ class _TwoBounds(Constraint):
         self.upper_bound = upper_bound
 
 
+def _whole(value: Tensor, allowed: Tensor) -> Tensor:
+    """Return where numbers are integers, and allowed."""
+    return (value % 1 == 0) & allowed if value.is_floating_point() else allowed
+
+
 class _IntegerInterval(_TwoBounds):
     """Integers in a closed interval.
 
@@ -211,7 +218,7 @@ class _IntegerInterval(_TwoBounds):
 
     is_discrete = True
 
-    check = method(lambda self, value: (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound))
+    check = method(lambda self, value: _whole(value, (self.lower_bound <= value) & (value <= self.upper_bound)))
 
 
 class _Interval(_TwoBounds):
@@ -248,7 +255,7 @@ class _IntegerGreaterThan(_LowerBound):
 
     is_discrete = True
 
-    check = method(lambda self, value: (value % 1 == 0) & (value >= self.lower_bound))
+    check = method(lambda self, value: _whole(value, value >= self.lower_bound))
 
 
 class _GreaterThan(_LowerBound):

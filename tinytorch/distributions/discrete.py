@@ -321,8 +321,11 @@ class Categorical(ProbsOrLogits, Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
-        index, logits = broadcast_tensors(value.long().unsqueeze(-1), self.logits)
-        return logits.gather(-1, index[..., :1]).squeeze(-1)
+        index, logits = value.long().unsqueeze(-1), self.logits
+        if index.shape[:-1] != logits.shape[:-1]:
+            index, logits = broadcast_tensors(index, logits)
+            index = index[..., :1]
+        return logits.gather(-1, index).squeeze(-1)
 
     def entropy(self) -> Tensor:
         logits = self.logits.clamp(min=limits.finfo(self.logits.dtype).min)

@@ -305,11 +305,14 @@ class Distribution(Formulas):
 
 def _meet(one: Size, other: Size) -> bool:
     """Return whether tensors of two shapes are broadcast with each other."""
-    return all(n == m or 1 in (n, m) for n, m in zip(reversed(one), reversed(other), strict=False))
+    return one == other or all(n == m or 1 in (n, m) for n, m in zip(reversed(one), reversed(other), strict=False))
 
 
 def _class_attribute(cls: type, name: str) -> Any:
-    return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return None
 
 
 class ExponentialFamily(Distribution):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes, reduce
+from . import dtypes
 from .activation import widened
 from .checks import broadcast, plain, refused
 from .checks import tensor_name as _name
@@ -480,9 +480,11 @@ def _check_bias(bias: Any, x: Any, weight: Any) -> None:
             )
 
 
+@twin
 def column_sums(x: Any) -> Any:
-    """Return the sums of (..., O) over all dimensions but the last."""
-    return reduce.column_sums(widened(x)).astype(x.dtype, copy=False)
+    """Return the sums of floats (..., n) over all dimensions but the last, as a product with ones, which is fastest."""
+    rows = widened(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    return np.ones(rows.shape[0], rows.dtype, like=rows).dot(rows).astype(x.dtype, copy=False)
 
 
 # Others -------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class Source:
         self._fresh = False
         if n < 1024:  # an eighth of the overhead, but the words are 64 bits wide
             return engine.random_raw(n).astype(np.uint32)
-        return self._numbers.randint(0, 1 << 32, n, np.uint32)
+        return drawn_words(np.empty(n, np.uint32), self)
 
     def words64(self, n: int) -> Array:
         """Return the next n 64-bit words, each of two 32-bit ones, the upper half first."""
@@ -113,7 +113,7 @@ class Source:
         if n < 1024:
             halves = engine.random_raw(2 * n)
             return halves[::2] << 32 | halves[1::2]
-        return self._numbers.randint(0, 1 << 64, n, np.uint64)
+        return drawn_words(np.empty(n, np.uint64), self)
 
     def one(self, double: bool) -> float:
         """Return the next number of `doubles` or `floats` as a Python float."""
@@ -191,6 +191,14 @@ class Source:
         self.seed = int(fields["seed"])
         self._fresh = left == 1 and position == 0
         self.normal = float(fields["normal"]) if fields["has_normal"] else None
+
+
+@twin
+def drawn_words(out: Array, source: Source) -> Array:
+    """Return an array of unsigned integers of 32 or 64 bits, filled with words."""
+    source._engine()
+    out[...] = source._numbers.randint(0, 1 << 8 * out.itemsize, out.size, out.dtype)
+    return out
 
 
 # Filling ------------------------------------------------------------------------------------------

@@ -174,13 +174,6 @@ def _by_memory(kernel: Any, x: Any, axes: tuple[int, ...] | None, *args: Any) ->
     return out.reshape([n for axis, n in enumerate(x.shape) if axis not in reduced])
 
 
-@twin
-def column_sums(x: Any) -> Any:
-    """Return the sums of floats (..., n) over all dimensions but the last, as a product with ones, which is fastest."""
-    rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-    return np.ones(rows.shape[0], rows.dtype, like=rows).dot(rows)
-
-
 @functools.lru_cache(256)
 def square(n: int, value: float, kind: Any) -> Any:
     """Return a cached, read-only array (n, n) of one number.

@@ -19,8 +19,9 @@ import numpy as np
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import record_function
+from tinytorch.core import native
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, short
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import complex as complexes
@@ -253,6 +254,8 @@ class Optimizer:
                     self.state[p] = state
         return loss
 
+    @native.declared
+    @short("update_together")
     def _update_together(self, params: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """Update the parameters by one call of the kernel, or of several that agree; return those that are left."""
         gradients: list[Any] = [p.grad for p in params]

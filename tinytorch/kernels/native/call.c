@@ -136,6 +136,7 @@ PyObject *tt_edge_of(PyObject *x) {
     PyObject *edge = SLOT(x, of_tensor.edge);
     if (edge != Py_None) return Py_NewRef(edge);
     PyObject *reference = SLOT(x, of_tensor.accumulator);
+    bool of_python = reference != Py_None || SLOT(x, of_tensor.hooks) != Py_None;
     if (Py_TYPE(reference) == package.weak_reference) {
         PyObject *node = PyObject_CallNoArgs(reference);
         if (!node) return NULL;
@@ -145,10 +146,9 @@ PyObject *tt_edge_of(PyObject *x) {
             return edge;
         }
         Py_DECREF(node);
+        of_python = SLOT(x, of_tensor.hooks) != Py_None;  // (the last graph with this leaf is gone)
     }
-    if (reference != Py_None || SLOT(x, of_tensor.hooks) != Py_None) {
-        return PyObject_CallFunctionObjArgs(package.leaf_edge, x, NULL);
-    }
+    if (of_python) return PyObject_CallFunctionObjArgs(package.leaf_edge, x, NULL);
     return new_leaf_edge(x);
 }
 

@@ -27,7 +27,7 @@ enum {
     MAX_PACKED = 1 << 24,      // floats that are packed first at most
     PREFETCH_DISTANCE = 8,     // terms of a sum
     MIN_MATRIX = 1 << 11,      // multiplications of one matrix below which NumPy is faster
-    MAX_DEPTH = 1 << 12,       // terms of a sum beyond which BLAS, which cuts sums into blocks, is faster
+    MAX_DEPTH = 1 << 12,       // terms of a sum that are added at a time: the rows of a panel stay in the cache
     MAX_LEADING = 4,           // leading dimensions of a stack of matrices
 };
 

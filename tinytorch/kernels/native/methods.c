@@ -81,6 +81,19 @@ static PyObject *grad(Callable *self, PyObject *const *args, Py_ssize_t count, P
     return Py_NewRef(SLOT(x, of_tensor.grad));
 }
 
+static PyObject *set_grad(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 2), *g = x && count == 2 ? args[1] : NULL;
+    if (!g || g == x) return FALLBACK;
+    if (g != Py_None) {
+        int kind = kind_of(SLOT(x, of_tensor.array));
+        if (kind < 0 || !is_plain(g) || kind_of(SLOT(g, of_tensor.array)) != kind) return FALLBACK;
+        if (!same_shape(SLOT(g, of_tensor.array), SLOT(x, of_tensor.array))) return FALLBACK;
+    }
+    set_slot(x, of_tensor.grad, Py_NewRef(g));
+    return Py_NewRef(Py_None);
+}
+
 // `others`: the CPU.
 static PyObject *device(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     return self_of(args, count, names, 1) ? Py_NewRef(ITEM(self->others, 0)) : FALLBACK;
@@ -471,7 +484,8 @@ static PyObject *join(Callable *self, PyObject *const *args, Py_ssize_t count, P
         for (int d = made ? least : PyArray_NDIM(ARRAY_OF(x)); !made && d < least; d++) {
             if (!behind) behind = PyLong_FromLong(-1);
             PyObject *values[] = {x, d == 1 ? tt_zero : behind}, *longer = tt_call_of(ITEM(self->others, 3), values, 2, NULL);
-            if (longer == FALLBACK) {
+            if (!longer || longer == FALLBACK) {
+                PyErr_Clear();
                 made = FALLBACK;
             } else {
                 Py_DECREF(x);
@@ -486,6 +500,198 @@ static PyObject *join(Callable *self, PyObject *const *args, Py_ssize_t count, P
     if (!made) made = tt_call_of(ITEM(self->others, 0), values, 2, NULL);
     Py_DECREF(all);
     return made;
+}
+
+// The gradients of a linear layer, by products of matrices. -------------------------------------
+
+// A tensor as the matrix of its rows, itself if it is one; NULL where it is left to Python.
+static PyObject *as_rows(PyObject *x, PyObject *state) {
+    PyArrayObject *array = ARRAY_OF(x);
+    const int dims = PyArray_NDIM(array);
+    if (dims == 2) return Py_NewRef(x);
+    if (!dims || !PyArray_SIZE(array) || SLOT(state, of_state.grad) != Py_False) return NULL;
+    npy_intp shape[] = {PyArray_SIZE(array) / PyArray_DIM(array, dims - 1), PyArray_DIM(array, dims - 1)};
+    return tt_new_tensor(PyArray_Newshape(array, &(PyArray_Dims){shape, 2}, NPY_CORDER), tt_new_cell(state));
+}
+
+// With respect to the input, g W, or the weight, gᵀ x; `others`: the op of the product. Whether it is of the weight, whose
+// result is a matrix.
+static PyObject *linear_gradient(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names, bool of_weight) {
+    PyObject *g = self_of(args, 1, NULL, 1), *x = count == 3 && !names ? args[1] : NULL, *state = tt_state();
+    if (!g || !x || !state || !is_plain(x) || !PyArray_CheckExact(SLOT(x, of_tensor.array))) return FALLBACK;
+    if (SLOT(state, of_state.modes) != Py_None || !PyTuple_CheckExact(args[2])) return FALLBACK;
+    if ((of_weight ? SIZE(args[2]) : PyArray_NDIM(ARRAY_OF(x))) != 2) return FALLBACK;
+    PyObject *values[] = {as_rows(g, state), of_weight ? as_rows(x, state) : Py_NewRef(x)}, *out = FALLBACK;
+    if (values[0] && values[1]) out = tt_call_of(ITEM(self->others, 0), values, 2, NULL);
+    const int dims = PyArray_NDIM(ARRAY_OF(g));
+    if (out && out != FALLBACK && !of_weight && dims != 2) {
+        npy_intp shape[MAX_DIMS];
+        memcpy(shape, PyArray_DIMS(ARRAY_OF(g)), sizeof(npy_intp) * (size_t)dims);
+        shape[dims - 1] = PyArray_DIM(ARRAY_OF(out), 1);
+        PyObject *array = PyArray_Newshape(ARRAY_OF(out), &(PyArray_Dims){shape, dims}, NPY_CORDER);
+        if (array) {
+            set_slot(out, of_tensor.array, array);
+        } else {
+            Py_CLEAR(out);
+        }
+    }
+    Py_XDECREF(values[0]);
+    Py_XDECREF(values[1]);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return out ? out : FALLBACK;
+}
+
+static PyObject *linear_x(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return linear_gradient(self, args, count, names, false);
+}
+
+static PyObject *linear_weight(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return linear_gradient(self, args, count, names, true);
+}
+
+// With respect to the bias: the sums of the columns; `others`: their op.
+static PyObject *linear_bias(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *g = self_of(args, 1, NULL, 1);
+    if (!g || count != 2 || names || !PyTuple_CheckExact(args[1]) || SIZE(args[1]) != 1) return FALLBACK;
+    const int dims = PyArray_NDIM(ARRAY_OF(g));
+    if (!dims || PyLong_AsSsize_t(ITEM(args[1], 0)) != PyArray_DIM(ARRAY_OF(g), dims - 1)) return FALLBACK;
+    return dims == 1 ? Py_NewRef(g) : tt_call_of(ITEM(self->others, 0), args, 1, NULL);
+}
+
+// Modules ---------------------------------------------------------------------------------------
+
+// A registered parameter, module or buffer of a module.
+static PyObject *member(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    static PyObject *registries[3];
+    static const char *const texts[] = {"_parameters", "_modules", "_buffers"};
+    PyObject *members = count == 2 && !names ? PyObject_GenericGetDict(args[0], NULL) : NULL, *found = NULL;
+    for (int i = 0; members && !found && i < 3; i++) {
+        if (!registries[i] && !(registries[i] = PyUnicode_InternFromString(texts[i]))) break;
+        PyObject *registry = PyDict_GetItemWithError(members, registries[i]);
+        if (!registry || !PyDict_Check(registry)) break;
+        found = Py_XNewRef(PyDict_GetItemWithError(registry, args[1]));
+    }
+    Py_XDECREF(members);
+    if (!found) PyErr_Clear();
+    return found ? found : FALLBACK;
+}
+
+// Optimizers ------------------------------------------------------------------------------------
+
+enum { MAX_TOGETHER = 512 };  // parameters that are compared with each other
+
+// Whether a parameter has not come before, and is of the same dtype as the first, as is its gradient; then both arrays are
+// put into the lists.
+static bool gather_parameter(PyObject *params, Py_ssize_t k, PyObject *arrays, PyObject *slopes) {
+    PyObject *p = PyList_GetItem(params, k), *g = is_plain(p) ? SLOT(p, of_tensor.grad) : Py_None;
+    if (g == Py_None || !is_plain(g)) return false;
+    PyObject *array = SLOT(p, of_tensor.array), *slope = SLOT(g, of_tensor.array);
+    const int kind = kind_of(array);
+    if ((kind != F32 && kind != F64) || kind_of(slope) != kind) return false;
+    if (k && kind_of(PyList_GetItem(arrays, 0)) != kind) return false;
+    for (Py_ssize_t i = 0; i < k; i++) {
+        if (PyList_GetItem(params, i) == p) return false;
+    }
+    PyList_SetItem(arrays, k, Py_NewRef(array));
+    PyList_SetItem(slopes, k, Py_NewRef(slope));
+    return true;
+}
+
+// Put the arrays of a parameter's state into lists by name; false if it has not the names of the first's.
+static bool gather_state(PyObject *first, PyObject *state, PyObject *lists) {
+    PyObject *name, *own;
+    Py_ssize_t place = 0;
+    if (!state || !PyDict_CheckExact(state) || PyDict_Size(state) != PyDict_Size(first)) return false;
+    while (PyDict_Next(state, &place, &name, &own)) {
+        if (!is_plain(own) || !PyArray_CheckExact(SLOT(own, of_tensor.array))) return false;
+        PyObject *list = PyDict_GetItemWithError(lists, name);
+        if (!list && state == first && (list = PyList_New(0))) {
+            const int failed = PyDict_SetItem(lists, name, list);
+            Py_DECREF(list);
+            if (failed) return false;
+        }
+        if (!list || PyList_Append(list, SLOT(own, of_tensor.array))) return false;
+    }
+    return true;
+}
+
+// Take a list of equal scalars out of the lists, and put a copy in its place; false if they differ.
+static bool gather_count(PyObject *lists, PyObject *name, PyObject **list) {
+    *list = Py_XNewRef(PyDict_GetItemWithError(lists, name));
+    if (!*list) return !PyErr_Occurred();
+    PyObject *first = PyList_GetItem(*list, 0);
+    for (Py_ssize_t k = 0; k < PyList_Size(*list); k++) {
+        PyObject *array = PyList_GetItem(*list, k);
+        if (kind_of(array) != F32 || PyArray_NDIM(ARRAY(array)) || !PyArray_ISCARRAY(ARRAY(array))) return false;
+        if (*(float *)PyArray_DATA(ARRAY(array)) != *(float *)PyArray_DATA(ARRAY(first))) return false;
+    }
+    PyObject *copy = PyArray_NewCopy(ARRAY(first), NPY_CORDER);
+    const bool done = copy && !PyDict_SetItem(lists, name, copy);
+    Py_XDECREF(copy);
+    return done;
+}
+
+// optimizer._update_together(parameters, group) of parameters that agree.
+static PyObject *update_together(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    enum { MAX_COUNTS = 4 };
+    static PyObject *state_name, *counts_name, *new_name, *update_name, *arrays_name;
+    if (count != 3 || names || !PyList_CheckExact(args[1]) || !no_function_modes()) return FALLBACK;
+    PyObject *params = args[1], *result = FALLBACK, *update = NULL, *kernel = NULL, *counted[MAX_COUNTS] = {NULL};
+    const Py_ssize_t number = PyList_Size(params);
+    if (!number || number > MAX_TOGETHER) return FALLBACK;
+    PyObject *states = attribute_of(args[0], &state_name, "state");
+    PyObject *counts = states ? attribute_of(args[0], &counts_name, "_counts") : NULL;
+    PyObject *arrays = PyList_New(number), *slopes = PyList_New(number), *lists = PyDict_New();
+    bool done = counts && arrays && slopes && lists && PyDict_Check(states) && PyTuple_CheckExact(counts) &&
+                SIZE(counts) <= MAX_COUNTS;
+    const bool any = done && PyDict_Size(states);
+    for (Py_ssize_t k = 0; done && k < number; k++) done = gather_parameter(params, k, arrays, slopes);
+    PyObject *first = any && done ? PyDict_GetItemWithError(states, PyList_GetItem(params, 0)) : NULL;
+    for (Py_ssize_t k = 0; any && done && k < number; k++) {
+        PyObject *own = k ? PyDict_GetItemWithError(states, PyList_GetItem(params, k)) : first;
+        done = first && gather_state(first, own, lists);
+    }
+    if (done && !PyDict_Size(lists)) {  // (a state may begin with this step)
+        PyObject *begin = attribute_of(args[0], &new_name, "_new_state");
+        PyObject *made = begin ? PyObject_CallFunctionObjArgs(begin, PyList_GetItem(params, 0), args[2], NULL) : NULL;
+        done = made && PyDict_Check(made) && !PyDict_Size(made);
+        Py_XDECREF(begin);
+        Py_XDECREF(made);
+    }
+    for (Py_ssize_t i = 0; done && i < SIZE(counts); i++) done = gather_count(lists, ITEM(counts, i), &counted[i]);
+    if (done && (update = attribute_of(args[0], &update_name, "_update"))) {
+        kernel = attribute_of(update, &arrays_name, "on_arrays");
+    }
+    PyObject *called = kernel ? PyObject_CallFunctionObjArgs(kernel, arrays, slopes, lists, args[2], NULL) : NULL;
+    if (called) {
+        for (Py_ssize_t i = 0; i < SIZE(counts); i++) {
+            const float value = counted[i] ? *(float *)PyArray_DATA(ARRAY(PyDict_GetItem(lists, ITEM(counts, i)))) : 0;
+            for (Py_ssize_t k = 0; counted[i] && k < number; k++) {
+                *(float *)PyArray_DATA(ARRAY(PyList_GetItem(counted[i], k))) = value;
+            }
+        }
+        bool written = true;
+        for (Py_ssize_t k = 0; k < number; k++) {
+            PyObject *cell = SLOT(PyList_GetItem(params, k), of_tensor.cell);
+            written = written && (!PyList_Check(cell) || tt_count_write(cell));
+        }
+        result = written ? PyList_New(0) : NULL;
+    } else if (kernel && !PyErr_ExceptionMatches(PyExc_KeyError)) {  // (a KeyError: a buffer begins with this step)
+        result = NULL;
+    }
+    if (result == FALLBACK) PyErr_Clear();
+    for (int i = 0; i < MAX_COUNTS; i++) Py_XDECREF(counted[i]);
+    Py_XDECREF(called);
+    Py_XDECREF(kernel);
+    Py_XDECREF(update);
+    Py_XDECREF(lists);
+    Py_XDECREF(slopes);
+    Py_XDECREF(arrays);
+    Py_XDECREF(counts);
+    Py_XDECREF(states);
+    return result;
 }
 
 // An op of a tensor of floats and of numbers, any of which may be None; `others`: the op.
@@ -987,6 +1193,8 @@ static const struct {
     {"shape", shape},   {"size", size},     {"dim", dim},       {"numel", numel},       {"dtype", dtype},
     {"requires_grad", requires_grad},       {"grad", grad},     {"detach", detach},     {"view", view},
     {"getitem", getitem},                   {"backward", tt_backward},                  {"create", create},
+    {"linear_x", linear_x},                 {"linear_weight", linear_weight},           {"linear_bias", linear_bias},
+    {"member", member}, {"set_grad", set_grad},                 {"update_together", update_together},
     {"device", device}, {"item", item},     {"contiguous", contiguous},                 {"to", to},
     {"setitem", setitem},                   {"tensor", tensor}, {"from_numpy", from_numpy},
     {"random_of_size", random_of_size},     {"random_like", random_like},               {"refill", refill},

@@ -2,6 +2,32 @@
 #include "elementary.h"
 #include "matmul.h"
 
+static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *bias, PyObject *out,
+                          const Epilogue *epilogue, const float *residual);
+
+// The same, in a new array, of sums of many terms: as the sum of products of blocks of columns and rows.
+static PyObject *multiply_blocks(PyObject *like, Matrices a, Matrices b, const float *bias) {
+    const int64_t terms = a.columns, depth = ceil_div(terms, ceil_div(terms, MAX_DEPTH));
+    PyObject *sum = NULL;
+    for (int64_t begin = 0; begin < terms; begin += depth) {
+        a.columns = b.rows = imin(depth, terms - begin);
+        PyObject *part = multiply(like, a, b, sum ? NULL : bias, NULL, NULL, NULL);
+        if (!part || part == FALLBACK || !sum) {
+            Py_XDECREF(sum);
+            sum = part;
+            if (!part || part == FALLBACK) break;
+        } else {
+            float *to = float_data(sum);
+            const float *from = float_data(part);
+            for (int64_t i = 0; i < PyArray_SIZE(ARRAY(sum)); i++) to[i] += from[i];
+            Py_DECREF(part);
+        }
+        a.data += depth * a.column_stride;
+        b.data += depth * b.row_stride;
+    }
+    return sum;
+}
+
 // Return `a b + bias`, in `out` if it is not NULL, with an epilogue if that is not NULL; or FALLBACK.
 static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *bias, PyObject *out,
                           const Epilogue *epilogue, const float *residual) {
@@ -12,7 +38,8 @@ static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *b
         count *= a.leading[d];
     }
     double multiplications = (double)m * (double)n * (double)k;
-    if ((HAS_BLAS && WIDTH < 8) || k != b.rows || m < 4 || n < 4 || k > MAX_DEPTH) return FALLBACK;
+    if ((HAS_BLAS && WIDTH < 8) || k != b.rows || m < 4 || n < 4) return FALLBACK;
+    if (k > MAX_DEPTH) return out || epilogue ? FALLBACK : multiply_blocks(like, a, b, bias);
     if (multiplications < MIN_MATRIX || multiplications * (double)count < MIN_PRODUCT) return FALLBACK;
     int64_t shape[MAX_LEADING + 2] = {0};
     for (int d = 0; d < dims - 2; d++) shape[d] = a.leading[MAX_LEADING - dims + 2 + d];
@@ -129,8 +156,8 @@ KERNEL(mm_tn, a, b) { return product_of(args->a, args->b, true, false); }
         }                                                                                    \
     }
 
-KERNEL(affine, x, weight, bias) {
-    PyObject *x = args->x, *weight = args->weight, *bias = args->bias, *out = FALLBACK;
+static PyObject *affine_of_matrices(PyObject *x, PyObject *weight, PyObject *bias) {
+    PyObject *out = FALLBACK;
     if (!are_float_matrices(x, weight)) return FALLBACK;
     const int64_t rows = PyArray_DIM(ARRAY(x), 0), columns = PyArray_DIM(ARRAY(weight), 0);
     if (PyArray_DIM(ARRAY(x), 1) != PyArray_DIM(ARRAY(weight), 1)) return FALLBACK;
@@ -149,6 +176,23 @@ KERNEL(affine, x, weight, bias) {
     return out;
 }
 #undef ADD_TO_ROWS
+
+KERNEL(affine, x, weight, bias) {
+    const int dims = PyArray_CheckExact(args->x) ? PyArray_NDIM(ARRAY(args->x)) : 0;
+    if (dims == 2) return affine_of_matrices(args->x, args->weight, args->bias);
+    if (!dims || !PyArray_SIZE(ARRAY(args->x))) return FALLBACK;
+    npy_intp shape[NPY_MAXDIMS], *last = shape + dims - 1;
+    memcpy(shape, PyArray_DIMS(ARRAY(args->x)), sizeof(npy_intp) * (size_t)dims);
+    npy_intp flat[] = {PyArray_SIZE(ARRAY(args->x)) / *last, *last};
+    PyObject *rows = PyArray_Newshape(ARRAY(args->x), &(PyArray_Dims){flat, 2}, NPY_CORDER);
+    PyObject *out = rows ? affine_of_matrices(rows, args->weight, args->bias) : NULL;
+    Py_XDECREF(rows);
+    if (!out || out == FALLBACK) return out;
+    *last = PyArray_DIM(ARRAY(out), 1);
+    PyObject *result = PyArray_Newshape(ARRAY(out), &(PyArray_Dims){shape, dims}, NPY_CORDER);
+    Py_DECREF(out);
+    return result;
+}
 
 INLINE float difference(float a, float b, float c, float d) {
     float first = a * b, second = c * d;

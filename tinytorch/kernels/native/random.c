@@ -116,7 +116,63 @@ KERNEL(shuffled, words) {
     return out;
 }
 
-// Fills of small arrays, whose time in Python is all calls ---------------------------------------
+// Words -----------------------------------------------------------------------------------------
+
+// The state of NumPy's engine, MT19937 of Matsumoto and Nishimura: loops over it draw several words at a time.
+enum { KEYS = 624, MIDDLE = 397, WORDS = 1024 };
+typedef struct {
+    uint32_t key[KEYS];
+    int place;
+} Twister;
+static bool is_twister;  // whether the engine's state lies in memory like that
+
+INLINE uint32_t twisted(uint32_t high, uint32_t low) {
+    uint32_t y = (high & 0x80000000u) | (low & 0x7fffffffu);
+    return y >> 1 ^ (-(y & 1) & 0x9908b0dfu);
+}
+
+static void draw_words(bitgen_t *engine, uint32_t *to, int64_t count) {
+    Twister *t = engine->state;
+    for (int64_t i = 0; !is_twister && i < count; i++) to[i] = engine->next_uint32(engine->state);
+    while (is_twister && count) {
+        uint32_t *key = t->key;
+        int place = t->place;  // (another thread may set a seed meanwhile)
+        if (place == KEYS) {
+            const int rest = KEYS - MIDDLE;
+            for (int i = 0; i < rest; i++) key[i] = key[i + MIDDLE] ^ twisted(key[i], key[i + 1]);
+            for (int i = rest; i < KEYS - 1; i++) key[i] = key[i - rest] ^ twisted(key[i], key[i + 1]);
+            key[KEYS - 1] = key[MIDDLE - 1] ^ twisted(key[KEYS - 1], key[0]);
+            place = 0;
+        }
+        const int64_t words = imin(count, KEYS - place);
+        key += place;
+        for (int64_t i = 0; i < words; i++) {
+            uint32_t y = key[i];
+            y ^= y >> 11;
+            y ^= y << 7 & 0x9d2c5680u;
+            y ^= y << 15 & 0xefc60000u;
+            to[i] = y ^ y >> 18;
+        }
+        t->place = place + (int)words;
+        to += words;
+        count -= words;
+    }
+}
+
+// Whether the state of an engine, of which Python shows a copy, lies in memory as above.
+static bool lies_so(PyObject *bits, const Twister *t) {
+    PyObject *state = PyObject_GetAttrString(bits, "state");
+    PyObject *own = state && PyDict_Check(state) ? PyDict_GetItemString(state, "state") : NULL;
+    PyObject *key = own && PyDict_Check(own) ? PyDict_GetItemString(own, "key") : NULL;
+    PyObject *place = key ? PyDict_GetItemString(own, "pos") : NULL;
+    bool same = place && PyLong_Check(place) && PyLong_AsLong(place) == t->place && PyArray_CheckExact(key) &&
+                PyArray_TYPE(ARRAY(key)) == NPY_UINT32 && PyArray_NBYTES(ARRAY(key)) == sizeof t->key &&
+                !memcmp(PyArray_DATA(ARRAY(key)), t->key, sizeof t->key);
+    Py_XDECREF(state);
+    return same;
+}
+
+// Fills whose time in Python is all calls --------------------------------------------------------
 
 enum { MOST_NUMBERS = 1 << 15, FEW_NUMBERS = 4 };
 
@@ -130,6 +186,11 @@ static bitgen_t *engine_of(PyObject *source) {
     }
     if (bits) capsule = attribute_of(bits, &capsule_name, "capsule");
     bitgen_t *engine = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;  // (which the source holds)
+    static bool known;
+    if (engine && !known) {
+        is_twister = lies_so(bits, engine->state);
+        known = true;
+    }
     if (!fresh_name) fresh_name = PyUnicode_InternFromString("_fresh");
     if (engine && PyObject_SetAttr(source, fresh_name, Py_False)) engine = NULL;
     Py_XDECREF(bits);
@@ -138,9 +199,9 @@ static bitgen_t *engine_of(PyObject *source) {
     return engine;
 }
 
-static inline float next_float(bitgen_t *engine) {
-    return (float)(engine->next_uint32(engine->state) & ((1 << 24) - 1)) * 0x1p-24f;
-}
+static inline float float_of(uint32_t word) { return (float)(int32_t)(word & ((1 << 24) - 1)) * 0x1p-24f; }
+
+static inline float next_float(bitgen_t *engine) { return float_of(engine->next_uint32(engine->state)); }
 
 static inline uint64_t next_word64(bitgen_t *engine) {
     uint64_t high = engine->next_uint32(engine->state);
@@ -151,20 +212,93 @@ static inline double next_double(bitgen_t *engine) {
     return (double)(next_word64(engine) & (((uint64_t)1 << 53) - 1)) * 0x1p-53;
 }
 
-// Whether an array is filled here: of float32 or float64, contiguous and small; and whether it is of float64.
-static bool is_filled(PyObject *out, bool *wide) {
-    if (!PyArray_CheckExact(out) || !PyArray_ISCARRAY(ARRAY(out)) || PyArray_SIZE(ARRAY(out)) > MOST_NUMBERS) return false;
+// Whether an array is filled here: of float32 or float64, and contiguous; and whether it is of float64.
+static bool may_fill(PyObject *out, bool *wide) {
+    if (!PyArray_CheckExact(out) || !PyArray_ISCARRAY(ARRAY(out))) return false;
     if (!PyArray_SIZE(ARRAY(out))) return false;  // (nothing is drawn, which the state tells)
     *wide = PyArray_TYPE(ARRAY(out)) == NPY_DOUBLE;
     return *wide || PyArray_TYPE(ARRAY(out)) == NPY_FLOAT;
 }
 
+// The same of small arrays.
+static bool is_filled(PyObject *out, bool *wide) {
+    return may_fill(out, wide) && PyArray_SIZE(ARRAY(out)) <= MOST_NUMBERS;
+}
+
+// A large fill: runs without the interpreter's lock.
+typedef struct {
+    bitgen_t *engine;
+    void *out;
+    int64_t size;
+    bool wide;
+    uint64_t bound;     // of ones
+    float start, width, end;
+} Fill;
+
+static void words_part(void *context, Py_ssize_t part, int worker) {
+    (void)part, (void)worker;
+    const Fill *f = context;
+    if (!f->wide) {
+        draw_words(f->engine, f->out, f->size);
+        return;
+    }
+    uint32_t words[WORDS];
+    uint64_t *to = f->out;
+    for (int64_t left = f->size; left > 0; left -= WORDS / 2, to += WORDS / 2) {
+        const int64_t count = imin(left, WORDS / 2);
+        draw_words(f->engine, words, 2 * count);
+        for (int64_t i = 0; i < count; i++) to[i] = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
+    }
+}
+
+KERNEL(drawn_words, out, source) {
+    PyArrayObject *out = ARRAY(args->out);
+    if (!PyArray_CheckExact(args->out) || !PyArray_ISCARRAY(out)) return FALLBACK;
+    const int itemsize = (int)PyArray_ITEMSIZE(out);
+    if (PyArray_DESCR(out)->kind != 'u' || itemsize < 4) return FALLBACK;
+    Fill f = {.engine = engine_of(args->source), .out = PyArray_DATA(out), .size = PyArray_SIZE(out), .wide = itemsize == 8};
+    if (!f.engine) return FALLBACK;
+    tt_parallel_for(words_part, &f, 1, f.size, 1);
+    return Py_NewRef(args->out);
+}
+
+static void uniform_part(void *context, Py_ssize_t part, int worker) {
+    (void)part, (void)worker;
+    const Fill *f = context;
+    uint32_t words[WORDS];
+    float *to = f->out;
+    for (int64_t left = f->size; left > 0; left -= WORDS, to += WORDS) {
+        const int64_t count = imin(left, WORDS);
+        draw_words(f->engine, words, count);
+        for (int64_t i = 0; i < count; i++) {
+            const float number = __builtin_fmaf(float_of(words[i]), f->width, f->start);
+            to[i] = f->start != 0 && number == f->end ? f->start : number;  // (rounded up)
+        }
+    }
+}
+
+static void bernoulli_part(void *context, Py_ssize_t part, int worker) {
+    (void)part, (void)worker;
+    const Fill *f = context;
+    uint32_t words[WORDS];
+    float *to = f->out;
+    for (int64_t left = f->size; left > 0; left -= WORDS / 2, to += WORDS / 2) {
+        const int64_t count = imin(left, WORDS / 2);
+        draw_words(f->engine, words, 2 * count);
+        for (int64_t i = 0; i < count; i++) {
+            const uint64_t word = (uint64_t)(words[2 * i] & ((1 << 21) - 1)) << 32 | words[2 * i + 1];
+            to[i] = word < f->bound ? 1 : 0;
+        }
+    }
+}
+
 KERNEL(uniform, out, source, low, high) {
     double low, high;
     bool wide;
-    if (!is_filled(args->out, &wide) || !tt_read_double(args->low, &low) || !tt_read_double(args->high, &high)) {
+    if (!may_fill(args->out, &wide) || !tt_read_double(args->low, &low) || !tt_read_double(args->high, &high)) {
         return FALLBACK;
     }
+    if (PyArray_SIZE(ARRAY(args->out)) > MOST_NUMBERS && (wide || !HAS_FMA)) return FALLBACK;
     bitgen_t *engine = fabs(high - low) > 1e290 ? NULL : engine_of(args->source);
     if (!engine) return FALLBACK;
     const npy_intp size = PyArray_SIZE(ARRAY(args->out));
@@ -175,11 +309,9 @@ KERNEL(uniform, out, source, low, high) {
             if (low != 0 && to[i] == high) to[i] = low;  // (rounded up)
         }
     } else {
-        float *to = float_data(args->out), start = (float)low, end = (float)high, width = end - start;
-        for (npy_intp i = 0; i < size; i++) {
-            to[i] = __builtin_fmaf(next_float(engine), width, start);
-            if (start != 0 && to[i] == end) to[i] = start;
-        }
+        Fill f = {.engine = engine, .out = float_data(args->out), .size = size, .start = (float)low, .end = (float)high};
+        f.width = f.end - f.start;
+        tt_parallel_for(uniform_part, &f, 1, size, 1);
     }
     return Py_NewRef(Py_None);
 }
@@ -270,15 +402,14 @@ KERNEL(integers, out, source, low, count) {
 KERNEL(bernoulli, out, source, p) {
     double p;
     bool wide;
-    if (!is_filled(args->out, &wide) || !tt_read_double(args->p, &p) || !(p >= 0 && p <= 1)) return FALLBACK;
+    if (!may_fill(args->out, &wide) || !tt_read_double(args->p, &p) || !(p >= 0 && p <= 1)) return FALLBACK;
+    if (wide && PyArray_SIZE(ARRAY(args->out)) > MOST_NUMBERS) return FALLBACK;
     bitgen_t *engine = engine_of(args->source);
     if (!engine) return FALLBACK;
     const uint64_t bound = (uint64_t)ceil(p * 0x1p53), mask = ((uint64_t)1 << 53) - 1;
-    for (npy_intp i = 0; i < PyArray_SIZE(ARRAY(args->out)); i++) {
-        const bool one = (next_word64(engine) & mask) < bound;
-        if (wide) ((double *)PyArray_DATA(ARRAY(args->out)))[i] = one;
-        else float_data(args->out)[i] = one;
-    }
+    Fill f = {.engine = engine, .out = PyArray_DATA(ARRAY(args->out)), .size = PyArray_SIZE(ARRAY(args->out)), .bound = bound};
+    if (!wide) tt_parallel_for(bernoulli_part, &f, 1, f.size, 1);
+    for (npy_intp i = 0; wide && i < f.size; i++) ((double *)f.out)[i] = (next_word64(engine) & mask) < bound;
     return Py_NewRef(Py_None);
 }
 
@@ -319,5 +450,5 @@ KERNEL(permutation, out, source) {
     return Py_NewRef(Py_None);
 }
 
-FAMILY(random, ENTRY(box_muller), ENTRY(shuffled), ENTRY(uniform), ENTRY(normal), ENTRY(integers),
+FAMILY(random, ENTRY(box_muller), ENTRY(shuffled), ENTRY(drawn_words), ENTRY(uniform), ENTRY(normal), ENTRY(integers),
        ENTRY(bernoulli), ENTRY(bernoulli_each), ENTRY(permutation));

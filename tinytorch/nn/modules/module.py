@@ -11,7 +11,9 @@ from typing import Any, Self
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
+from tinytorch.core import native
 from tinytorch.core.device import as_device, cpu
+from tinytorch.core.mode import short
 from tinytorch.core.notes import leave
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -344,6 +346,8 @@ class Module(Hooking, Saving):
                 value = replaced
         return value
 
+    @native.declared
+    @short("member")
     def __getattr__(self, name: str) -> Any:
         # Called only for names that are not in `__dict__`. Unrolled for speed: every forward() gets its parameters and
         # modules here.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tinytorch.core import native
 from tinytorch.core.complex import HOLOMORPHIC, OWN
+from tinytorch.core.mode import short
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import products
@@ -22,6 +24,8 @@ def _flat(x: Tensor) -> Tensor:
     return x.reshape(math.prod(shape[:-1]), shape[-1])
 
 
+@native.declared
+@short("linear_x", mm_nn)
 def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
     if len(x_shape) == 2 == len(weight.shape):
         return mm_nn(g, weight)
@@ -33,6 +37,8 @@ def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
     return out.reshape(x_shape)
 
 
+@native.declared
+@short("linear_weight", mm_tn)
 def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tensor:
     if len(weight_shape) == 2 == g._array.ndim:
         return mm_tn(g, x)
@@ -43,17 +49,19 @@ def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tenso
     return out if len(weight_shape) == 2 else out.reshape(weight_shape)
 
 
+_column_sums = op_of(
+    products.column_sums, batch=lambda x: x.sum(tuple(range(x.ndim - 1))) if x.ndim > 1 else x.clone(), complex=OWN,
+    x=lambda g, x_shape: g.expand(x_shape),
+)  # fmt: skip
+
+
+@native.declared
+@short("linear_bias", _column_sums)
 def _linear_bias(g: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
     shape = g._array.shape
     if len(shape) > 1 and bias_shape == shape[-1:]:
         return _column_sums(g)
     return g.sum_to_size(bias_shape)
-
-
-_column_sums = op_of(
-    products.column_sums, batch=lambda x: x.sum(tuple(range(x.ndim - 1))) if x.ndim > 1 else x.clone(), complex=OWN,
-    x=lambda g, x_shape: g.expand(x_shape),
-)  # fmt: skip
 
 
 @public("nn.functional.linear", binds=False, out="exact", autocast="op")
