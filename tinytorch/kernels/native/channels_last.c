@@ -235,7 +235,6 @@ static int64_t list_places(const Convolution *c, const Meeting *m, int64_t begin
 // Compute panels `panel` to `last_panel` of positions `begin` to `end` of a list.
 static void compute_panels(const Convolution *c, const Meeting *m, const Places *places, int64_t begin, int64_t end,
                            int64_t panel, int64_t last_panel) {
-    int64_t first_output = panel / c->panels * c->outputs + panel % c->panels * PANEL, last_output = first_output;
     while (panel < last_panel) {
         int64_t group = panel / c->panels, in_group = panel % c->panels;
         // (Five panels are three and two, not four and one.)
@@ -251,12 +250,10 @@ static void compute_panels(const Convolution *c, const Meeting *m, const Places 
         int64_t step = terms == PARTIAL ? 2 : tile_positions[vectors - 1];
         for (int64_t n = begin; n < end; n += step)
             (end - n <= step / 2 ? half_tile : tile)(c, m, places, n, end, source, weight, output, valid);
-        panel += panels, last_output = output + valid;
+        for (int64_t n = begin; n < end && c->epilogue.activation != CLAMP; n++)
+            activate(c->epilogue.activation, c->result + places->index[n] * c->groups * c->outputs + output, valid);
+        panel += panels;
     }
-    if (c->epilogue.activation != CLAMP)
-        for (int64_t n = begin; n < end; n++)
-            activate(c->epilogue.activation, c->result + places->index[n] * c->groups * c->outputs + first_output,
-                     last_output - first_output);
 }
 
 static void convolve_part(void *context, Py_ssize_t part, int worker) {
