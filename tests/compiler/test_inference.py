@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -252,6 +253,25 @@ def test_squeeze_and_excite() -> None:
 
     source = steps(check(settled(Excite()), images(2, 6, 15, 9)))
     assert "scaled(" in source and "means(" in source and "in_order" in source
+
+
+@pytest.mark.parametrize(("twice", "steps_of"), [(False, ["twice", ""]), (True, ["", "", ""])])
+def test_inverted_residuals(twice: bool, steps_of: list[str]) -> None:
+    """A convolution and a depthwise one of its result are one step, unless the result is used elsewhere, too."""
+
+    class Inverted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up, self.down, self.norm = nn.Conv2d(6, 32, 1), nn.Conv2d(32, 6, 1), nn.BatchNorm2d(32)
+            self.conv = nn.Conv2d(32, 32, 5, padding=2, groups=32)
+
+        def forward(self, x: Any) -> Any:
+            y = F.relu6(self.up(x))
+            z = F.silu(self.norm(self.conv(y)))
+            return self.down(z + y if twice else z) + x
+
+    source = steps(check(settled(Inverted()), images(2, 6, 15, 9)))
+    assert re.findall(r"\bconvolved_?(\w*)\(", source) == steps_of
 
 
 def test_permuted_images() -> None:

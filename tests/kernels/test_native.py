@@ -469,6 +469,32 @@ def images_with_channels_last(rng: np.random.Generator) -> Iterator[Arguments]:
     yield x, w, b, None, kernel, stride, padding, dilation, groups, groups * rows, "relu"
 
 
+def convolutions_of_convolutions(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw a convolution with one group, and a depthwise one of its result, with each epilogue."""
+    kinds = [
+        # samples, channels, outputs, size; kernel, stride and padding of each
+        (2, 16, 96, (112, 112), (1, 1, 0), (3, 2, 1)),
+        (1, 3, 32, (80, 301), (3, 2, 1), (3, 1, 1)),
+        (7, 24, 150, (9, 9), (1, 1, 0), (5, 1, 2)),
+        (3, 33, 64, (30, 31), (3, 1, 0), (2, 3, 0)),
+        (2, 5, 20, (40, 120), (1, 1, 0), (7, 2, 3)),
+        (1, 4, 48, (40, 400), (1, 1, 2), (3, 1, 4)),
+    ]
+    for number, (samples, channels, outputs, size, *settings) in enumerate(kinds):
+        for k, epilogue in enumerate(EPILOGUES[number % 2 :: 2]):
+            x, given, sizes, inputs = normal(rng, samples, *size, channels), [], size, channels
+            for groups, (kernel, stride, padding) in zip((1, outputs), settings, strict=True):
+                where = (kernel,) * 2, (stride,) * 2, (padding,) * 2, (1, 1)
+                sizes = conv.conv_size(sizes, *where)
+                w = normal(rng, outputs, inputs, kernel, kernel) / np.float32(inputs * kernel**2) ** 0.5
+                b = channels_last.padded_bias(normal(rng, outputs), w)
+                residual = normal(rng, samples, *sizes, outputs) if groups > 1 and k == 2 else None
+                args = x, channels_last.packed(w, groups), b, residual, *where, groups, outputs, *epilogue
+                given.append(channels_last.whole(args))
+                inputs = 1
+            yield x, *given
+
+
 def finished_products(rng: np.random.Generator) -> Iterator[Arguments]:
     for m, k, n in (
         (64, 28, 512),
@@ -937,6 +963,7 @@ SAMPLES = {
     "conv_input": Samples(conv.conv_input, convolutions("x"), 1e-5, 2e-6),
     "conv_weight": Samples(conv.conv_weight, convolutions("w"), 1e-5, 2e-6),
     "convolved": Samples(channels_last.convolved, images_with_channels_last, 1e-5, 2e-6),
+    "convolved_twice": Samples(channels_last.convolved_twice, convolutions_of_convolutions, 1e-5, 3e-6),
     "finished": Samples(channels_last.finished, finished_products, 2e-5, 2e-6),
     "means": Samples(channels_last.means, images, 1e-5, 1e-6),
     "scaled": Samples(channels_last.scaled, scales, 0, 0),

@@ -5,6 +5,7 @@ Each rewrite is a method of `_Rewriter`, chosen by the kernel of a step:
 - writes in place of new arrays: what a step writes over an array that the call has created is a result of its own;
 - a convolution, or a product with a weight, takes over what follows it: a batch norm with given statistics and factors
   and terms per channel, which go into its weight; a residual; an activation function whose kernel has an `epilogue`;
+- a convolution and a depthwise one of its result alone become one step;
 - its images have their channels last: (N, H, W, C). A value that exists in another order than the recorded one is
   `held`, with the order of its dimensions. Views that exchange dimensions then cost nothing, and elementwise steps,
   means, maxima and norms follow in that order. Any other step gets the value as it was recorded, by a copy.
@@ -189,6 +190,7 @@ class _Rewriter:
         self._ends: dict[int, _Chain] = {}  # by id of their last steps
         self._made: set[int] = {id(value) for call in calls for value in call.outputs if value is not None}
         self._prepared: dict[tuple[Any, ...], list[Value]] = {}
+        self._chains: dict[int, _Chain] = {}  # by id of the steps that compute them
         for call in calls:
             self._step(call)
         for value in results:
@@ -400,8 +402,27 @@ class _Rewriter:
             sizes = x.shape[0], rows, columns, outputs
             function = channels_last.convolved
             args = (x, weight, bias, at, w.shape[2:], stride, padding, dilation, groups, outputs, *activation)
+            before = self._before(chain, x)
+            if before is not None and groups == outputs == x.shape[3]:
+                self.calls = [each for each in self.calls if each is not before]
+                function = channels_last.convolved_twice
+                args = before.args[0], channels_last.whole(before.args), channels_last.whole(args)
         made = Call(Call.NEW, function, args, {}, chain.name, call.line)
         self._store(made, chain.result, sizes, chain.dims)
+        self._chains[id(made)] = chain
+
+    def _before(self, chain: _Chain, x: Value) -> Call | None:
+        """Return the convolution, with one group and no residual, whose result is the source of a chain alone."""
+        before = self._chains.get(id(x.source))
+        if before is None or before.result is not chain.source or self._uses[id(chain.source)] != 1:
+            return None
+        call = x.source
+        assert call is not None
+        return (
+            call
+            if call.function is channels_last.convolved and before.groups == 1 and before.residual is None
+            else None
+        )
 
     def _ready(self, chain: _Chain, like: Call) -> tuple[Value, Value | None]:
         """Return weight and bias with the changes: of a convolution packed and padded."""

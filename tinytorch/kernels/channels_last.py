@@ -184,6 +184,21 @@ def convolved(
     return _finished(sums, residual, activation, low, high, out)
 
 
+def whole(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an argument of `convolved_twice` for the arguments of `convolved`, which may end before the activation."""
+    return (*args[1:], *("none", 0.0, 0.0)[len(args) - 10 :])
+
+
+@twin
+@overwrites(None)
+def convolved_twice(x: Array, first: tuple[Any, ...], second: tuple[Any, ...], out: Array | None = None) -> Array:
+    """Return a convolution of a convolution of images; each is all the arguments of `convolved` between `x` and `out`.
+
+    Where the second one is depthwise, what is between the two is never written as a whole.
+    """
+    return convolved(convolved(x, *first), *second, out=out)
+
+
 # Products -------------------------------------------------------------------------------------------
 
 

@@ -6,18 +6,30 @@
 
 INLINE vec hardswish_of(vec x) { return clamp_max(clamp_min(x + 3, 0), 6) / 6 * x; }
 
-INLINE vec silu_of(vec x) { return x / (vexp(-x) + 1); }
-
-// exp(-x x / 2) for x from 0 to 13: a power of 2 as in `exp_reduced`, by a fitted polynomial.
-INLINE vec gaussian(vec x) {
-    const float shift = 0x1.8p23f;
-    vec power = x * -0.7213475204444817f * x, shifted = power + shift, rest = power - (shifted - shift);
+// 2^(n + rest) for |rest| <= 1 / 2, by a fitted polynomial; the integer n is in the low bits of `shifted`, as in
+// `exp_reduced`, and the result is a normal number.
+INLINE vec power_of_2(vec shifted, vec rest) {
     vec p = rest * 0.001327647129073739f + 0.009675540961325169f;
     p = p * rest + 0.05550713092088699f;
     p = p * rest + 0.24022120237350464f;
     p = p * rest + 0.6931469440460205f;
     p = p * rest + 1;
     return (vec)((ints)p + ((ints)shifted << 23));
+}
+
+// x / (1 + exp(-x)); where exp(-x) is no normal number, it is 0 or infinite.
+INLINE vec silu_of(vec x) {
+    const float shift = 0x1.8p23f, factor = -0x1.715476p0f, rest_of_factor = -1.925963033500966e-08f;
+    vec bounded = clamp_max(x, 87), shifted = bounded * factor + shift, rest = bounded * factor - (shifted - shift);
+    vec power = power_of_2(shifted, bounded * rest_of_factor + rest);
+    return x / (where(x < -88.5f, broadcast(INFINITY), power) + 1);
+}
+
+// exp(-x x / 2) for x from 0 to 13.
+INLINE vec gaussian(vec x) {
+    const float shift = 0x1.8p23f;
+    vec power = x * -0.7213475204444817f * x, shifted = power + shift;
+    return power_of_2(shifted, power - (shifted - shift));
 }
 
 // The upper tail probability of the normal distribution at x, from 0 to 13, divided by `gaussian(x)`: a polynomial of

@@ -22,6 +22,10 @@ enum {
     FEW_CHANNELS = 4,            // channels up to which each term of a sum is a tap of its own
     PARTS_OF_THREAD = 8,
     PREFETCHED = 16,  // terms of a sum
+    BETWEEN_FLOATS = 1 << 16,  // floats between two convolutions that stay in the second cache
+    MAX_CHUNK = 4,             // panels of a part of two convolutions
+    FEW_TERMS = 64,            // terms of a sum that take less time than to write it and to read it
+    TERMS_TWICE = 16,          // terms per sum that may be computed twice
 };
 
 // Positions of one dimension, from `first` on and before `last`, that the same taps meet: `taps` of them, from `tap`
@@ -51,6 +55,7 @@ typedef struct {
     Meeting *meeting;
     int64_t meetings, *tap_offset, *tap_term;  // of the taps in the lists: offset in the source, first term in a panel
     int64_t terms;                             // of a panel
+    int64_t result_stride;                     // from one position of the result to the next one
     int64_t block_rows, blocks, chunks;        // rows of a block (of all samples); blocks; chunks of the panels
     int64_t *scratch, scratch_size;            // per worker
 } Convolution;
@@ -120,7 +125,7 @@ INLINE void compute_tile(Terms terms, int vectors, int positions, const Convolut
         } while (++t < end);
     const float *residual = c->residual;
     float *result = c->result, low = c->epilogue.low, high = c->epilogue.high;
-    int64_t stride = c->groups * c->outputs;
+    int64_t stride = c->result_stride;
     const int64_t *index = p->index + first;
     int rows = (int)imin(positions, count - first);
     bool bounded = low > -INFINITY || high < INFINITY;
@@ -235,7 +240,6 @@ static int64_t list_places(const Convolution *c, const Meeting *m, int64_t begin
 // Compute panels `panel` to `last_panel` of positions `begin` to `end` of a list.
 static void compute_panels(const Convolution *c, const Meeting *m, const Places *places, int64_t begin, int64_t end,
                            int64_t panel, int64_t last_panel) {
-    int64_t first_output = panel / c->panels * c->outputs + panel % c->panels * PANEL, last_output = first_output;
     while (panel < last_panel) {
         int64_t group = panel / c->panels, in_group = panel % c->panels;
         // (Five panels are three and two, not four and one.)
@@ -251,20 +255,16 @@ static void compute_panels(const Convolution *c, const Meeting *m, const Places 
         int64_t step = terms == PARTIAL ? 2 : tile_positions[vectors - 1];
         for (int64_t n = begin; n < end; n += step)
             (end - n <= step / 2 ? half_tile : tile)(c, m, places, n, end, source, weight, output, valid);
-        panel += panels, last_output = output + valid;
+        for (int64_t n = begin; n < end && c->epilogue.activation != CLAMP; n++)
+            activate(c->epilogue.activation, c->result + places->index[n] * c->result_stride + output, valid);
+        panel += panels;
     }
-    if (c->epilogue.activation != CLAMP)
-        for (int64_t n = begin; n < end; n++)
-            activate(c->epilogue.activation, c->result + places->index[n] * c->groups * c->outputs + first_output,
-                     last_output - first_output);
 }
 
-static void convolve_part(void *context, Py_ssize_t part, int worker) {
-    const Convolution *c = context;
-    int64_t block = part / c->chunks, chunk = part % c->chunks, all = c->groups * c->panels;
-    int64_t begin = block * c->block_rows, end = imin(begin + c->block_rows, c->samples * c->rows);
-    int64_t panel = chunk * all / c->chunks, last_panel = (chunk + 1) * all / c->chunks;
-    int64_t most = c->block_rows * c->columns, *counts = c->scratch + worker * c->scratch_size;
+// Compute panels of rows `begin` to `end`, counted over all samples; `lists` has room for `lists_size` integers.
+static void compute_rows(const Convolution *c, int64_t begin, int64_t end, int64_t panel, int64_t last_panel,
+                         int64_t *lists) {
+    int64_t most = (end - begin) * c->columns, *counts = lists;
     Places places = {counts + c->meetings, counts + c->meetings + most};
     Places at = places;
     for (int64_t k = 0; k < c->meetings; k++) {
@@ -283,6 +283,16 @@ static void convolve_part(void *context, Py_ssize_t part, int worker) {
         at.source += count;
         at.index += count;
     }
+}
+
+static int64_t lists_size(const Convolution *c, int64_t rows) { return c->meetings + 2 * rows * c->columns; }
+
+static void convolve_part(void *context, Py_ssize_t part, int worker) {
+    const Convolution *c = context;
+    int64_t block = part / c->chunks, chunk = part % c->chunks, all = c->groups * c->panels;
+    int64_t begin = block * c->block_rows, end = imin(begin + c->block_rows, c->samples * c->rows);
+    compute_rows(c, begin, end, chunk * all / c->chunks, (chunk + 1) * all / c->chunks,
+                 c->scratch + worker * c->scratch_size);
 }
 
 // Planning --------------------------------------------------------------------------------------
@@ -324,16 +334,47 @@ static void find_meetings(Convolution *c) {
         }
 }
 
+// Plan which taps the positions of a convolution meet; false if memory is short. `forget` frees what is planned.
+static bool plan_convolution(Convolution *c) {
+    int64_t most[2], listed = 1, met = 1;
+    c->panels = ceil_div(c->outputs, PANEL);
+    c->terms = c->kernel[0] * c->kernel[1] * (c->depthwise ? 1 : c->channels);
+    c->single = !c->depthwise && c->channels <= FEW_CHANNELS;
+    for (int d = 0; d < 2; d++) {
+        most[d] = imin(2 * c->kernel[d] + 1, d ? c->columns : c->rows);
+        listed *= most[d] * c->kernel[d];
+        met *= most[d];
+    }
+    listed *= c->single ? c->channels : 1;
+    c->range[0] = malloc(sizeof(Range) * (size_t)(most[0] + most[1]));
+    c->meeting = malloc(sizeof(Meeting) * (size_t)met);
+    c->tap_offset = malloc(sizeof(int64_t) * (size_t)(2 * listed));
+    if (!c->range[0] || !c->meeting || !c->tap_offset) return false;
+    c->range[1] = c->range[0] + most[0];
+    c->tap_term = c->tap_offset + listed;
+    c->ranges[0] = find_tap_ranges(c, 0, c->height, c->rows, c->range[0]);
+    c->ranges[1] = find_tap_ranges(c, 1, c->width, c->columns, c->range[1]);
+    find_meetings(c);
+    return true;
+}
+
+static void forget(Convolution *c) {
+    free(c->range[0]);
+    free(c->meeting);
+    free(c->tap_offset);
+}
+
+static int64_t work_of(const Convolution *c) {
+    return c->samples * c->rows * c->columns * c->groups * c->panels * c->terms * PANEL_VECTORS;
+}
+
 // Compute a convolution whose arguments have been read; false if memory is short.
 static bool convolve(Convolution *c) {
     int threads = tt_threads();
-    int64_t taps = c->kernel[0] * c->kernel[1], all_rows = c->samples * c->rows;
-    c->panels = ceil_div(c->outputs, PANEL);
-    c->terms = c->depthwise ? taps : taps * c->channels;
-    c->single = !c->depthwise && c->channels <= FEW_CHANNELS;
+    bool done = plan_convolution(c);
     // Floats that are read and written for a row of the result at a time.
     int64_t outputs = c->groups * c->outputs, inputs = c->depthwise ? outputs : c->groups * c->channels;
-    int64_t read = c->stride[0] * c->width * inputs + c->columns * outputs;
+    int64_t read = c->stride[0] * c->width * inputs + c->columns * outputs, all_rows = c->samples * c->rows;
     c->block_rows = imin(imax(BLOCK_FLOATS / imax(read, 1), ceil_div(MIN_BLOCK, c->columns)), all_rows);
     int64_t parts = PARTS_OF_THREAD * threads;
     if (threads > 1 && ceil_div(all_rows, c->block_rows) < parts)  // (but no small blocks: each reads the whole weight)
@@ -342,33 +383,118 @@ static bool convolve(Convolution *c) {
     c->block_rows = ceil_div(all_rows, c->blocks);
     c->blocks = ceil_div(all_rows, c->block_rows);
     c->chunks = threads > 1 ? imin(ceil_div(parts, c->blocks), c->groups * c->panels) : 1;
-
-    int64_t most[2], listed = 1, met = 1;
-    for (int d = 0; d < 2; d++) {
-        most[d] = imin(2 * c->kernel[d] + 1, d ? c->columns : c->rows);
-        listed *= most[d] * c->kernel[d];
-        met *= most[d];
-    }
-    listed *= c->single ? c->channels : 1;
-    c->scratch_size = met + 2 * c->block_rows * c->columns + 8;
-    c->range[0] = malloc(sizeof(Range) * (size_t)(most[0] + most[1]));
-    c->meeting = malloc(sizeof(Meeting) * (size_t)met);
-    c->tap_offset = malloc(sizeof(int64_t) * (size_t)(2 * listed));
+    c->scratch_size = lists_size(c, c->block_rows) + 8;
     c->scratch = malloc(sizeof(int64_t) * (size_t)(threads * c->scratch_size));
-    bool done = c->range[0] && c->meeting && c->tap_offset && c->scratch;
-    if (done) {
-        c->range[1] = c->range[0] + most[0];
-        c->tap_term = c->tap_offset + listed;
-        c->ranges[0] = find_tap_ranges(c, 0, c->height, c->rows, c->range[0]);
-        c->ranges[1] = find_tap_ranges(c, 1, c->width, c->columns, c->range[1]);
-        find_meetings(c);
-        tt_parallel_for(convolve_part, c, c->blocks * c->chunks,
-                        all_rows * c->columns * c->groups * c->panels * c->terms * PANEL_VECTORS, threads);
-    }
-    free(c->range[0]);
-    free(c->meeting);
-    free(c->tap_offset);
+    done = done && c->scratch;
+    if (done) tt_parallel_for(convolve_part, c, c->blocks * c->chunks, work_of(c), threads);
+    forget(c);
     free(c->scratch);
+    return done;
+}
+
+// Two convolutions -------------------------------------------------------------------------------
+
+// A convolution and a depthwise one of its result. A part computes, of a block of rows of the last result and a chunk
+// of its channels, first what they need of the result between the two: that stays in the second cache, and is never
+// written as a whole. Rows that two blocks need are computed twice.
+typedef struct {
+    Convolution first, second;
+    int64_t rows, images;   // of a block: rows of a sample; or samples
+    int64_t lines;          // rows between the two that a block needs
+    int64_t chunk, width;   // panels of a chunk; floats of a position between the two
+    int64_t blocks, chunks;
+    bool by_blocks;  // the parts of a block follow one another, else those of a chunk
+    float *scratch;  // per worker: what is between the two, then the lists
+    int64_t floats, scratch_size;
+} Both;
+
+// The rows of the source that `rows` rows of the result of a convolution meet.
+static int64_t rows_met(const Convolution *c, int64_t rows) {
+    return (rows - 1) * c->stride[0] + (c->kernel[0] - 1) * c->dilation[0] + 1;
+}
+
+// A convolution for some of its outputs: panels `panel` to `last_panel`.
+static Convolution some_outputs(const Convolution *c, int64_t panel, int64_t last_panel) {
+    Convolution some = *c;
+    some.weight += panel * c->terms * PANEL;
+    some.bias += panel * PANEL;
+    some.outputs = imin(c->outputs, last_panel * PANEL) - panel * PANEL;
+    some.panels = last_panel - panel;
+    return some;
+}
+
+static void convolve_both_part(void *context, Py_ssize_t part, int worker) {
+    const Both *b = context;
+    int64_t block = b->by_blocks ? part / b->chunks : part % b->blocks;
+    int64_t panel = (b->by_blocks ? part % b->chunks : part / b->blocks) * b->chunk;
+    int64_t last_panel = imin(panel + b->chunk, b->first.panels), blocks = ceil_div(b->second.rows, b->rows);
+    Convolution first = some_outputs(&b->first, panel, last_panel);
+    Convolution second = some_outputs(&b->second, panel, last_panel);
+    int64_t sample = block / blocks * b->images, last_sample = imin(sample + b->images, second.samples) - 1;
+    int64_t row = block % blocks * b->rows, last_row = imin(row + b->rows, second.rows);
+    int64_t top = row * second.stride[0] - second.padding[0];
+    int64_t bottom = imin(top + rows_met(&second, b->rows), first.rows), begin = sample * first.rows + imax(top, 0);
+
+    float *between = b->scratch + worker * b->scratch_size;
+    int64_t *lists = (int64_t *)(between + b->floats);
+    first.result = between - begin * first.columns * b->width;
+    first.result_stride = b->width;
+    compute_rows(&first, begin, last_sample * first.rows + bottom, 0, first.panels, lists);
+    second.source = first.result;
+    second.result += panel * PANEL;
+    if (second.residual) second.residual += panel * PANEL;
+    compute_rows(&second, sample * second.rows + row, last_sample * second.rows + last_row, 0, second.panels, lists);
+}
+
+// Cut two convolutions into blocks and chunks; false if too much would be computed twice.
+static bool cut_both(Both *b, int threads) {
+    const Convolution *first = &b->first, *second = &b->second;
+    int64_t stride = second->stride[0], lines = 0;
+    for (b->chunk = imin(MAX_CHUNK, first->panels); b->chunk; b->chunk--) {
+        b->chunks = ceil_div(first->panels, b->chunk);
+        b->chunk = ceil_div(first->panels, b->chunks);
+        lines = BETWEEN_FLOATS / (first->columns * b->chunk * PANEL);
+        b->rows = second->rows;
+        if (lines >= first->rows) break;
+        int64_t most = floor_div(lines - rows_met(second, 1), stride) + 1;
+        if (most < 1) continue;
+        b->rows = ceil_div(second->rows, ceil_div(second->rows, most));
+        int64_t twice = rows_met(second, b->rows) - b->rows * stride;
+        if (twice * imax(first->terms, FEW_TERMS) <= TERMS_TWICE * b->rows * stride) break;
+    }
+    if (!b->chunk) return false;
+    int64_t images = imin(second->samples * b->chunks / (PARTS_OF_THREAD * threads), lines / first->rows);
+    b->images = imin(imax(images, 1), second->samples);
+    b->lines = b->images > 1 ? b->images * first->rows : imin(rows_met(second, b->rows), first->rows);
+    b->width = b->chunk * PANEL;
+    b->blocks = ceil_div(second->samples, b->images) * ceil_div(second->rows, b->rows);
+    b->by_blocks = b->lines * first->stride[0] * first->width * first->channels > b->width * first->terms;
+    return true;
+}
+
+// Compute two convolutions whose arguments have been read; false if one after the other is better, or memory is short.
+static bool convolve_both(Both *b) {
+    Convolution *first = &b->first, *second = &b->second;
+    int threads = tt_threads();
+    bool done = plan_convolution(first) && cut_both(b, threads);
+    if (done) {
+        second->source_stride[2] = b->width;
+        second->source_stride[1] = first->columns * b->width;
+        second->source_stride[0] = first->rows * second->source_stride[1];
+        done = plan_convolution(second);
+    }
+    if (done) {
+        int64_t lists = imax(lists_size(first, b->lines), lists_size(second, b->images * second->rows));
+        b->floats = round_to_lines(b->lines * second->source_stride[1]);
+        b->scratch_size = b->floats + round_to_lines(2 * lists) + CACHE_LINE;
+        b->scratch = alloc_floats((size_t)(threads * b->scratch_size));
+        done = b->scratch;
+    }
+    if (done)
+        tt_parallel_for(convolve_both_part, b, b->blocks * b->chunks, work_of(first) + work_of(second), threads);
+    forget(first);
+    forget(second);
+    free(b->scratch);
     return done;
 }
 
@@ -407,45 +533,85 @@ static bool read_weight(Convolution *c, PyObject *weight, PyObject *bias) {
     return true;
 }
 
+// What a convolution has besides its source and its result.
+typedef struct {
+    Argument weight, bias, residual, kernel, stride, padding, dilation, groups, outputs, activation, low, high;
+} Settings;
+
+// Read a convolution of a source of these sizes, but not its residual.
+static bool read_convolution(const Settings *s, const int64_t *size, Convolution *c) {
+    c->groups = read_int(s->groups);
+    int64_t outputs = read_int(s->outputs);
+    if (c->groups < 1 || outputs < 1 || outputs % c->groups || size[3] % c->groups) return false;
+    if (!tt_read_sizes(s->kernel, 2, c->kernel) || !tt_read_sizes(s->stride, 2, c->stride) ||
+        !tt_read_sizes(s->padding, 2, c->padding) || !tt_read_sizes(s->dilation, 2, c->dilation))
+        return false;
+    c->samples = size[0], c->height = size[1], c->width = size[2];
+    c->channels = size[3] / c->groups;
+    c->outputs = outputs / c->groups;
+    c->depthwise = c->groups > 1 && c->channels == 1 && c->outputs == 1;
+    if (c->depthwise) {
+        if (c->source_stride[3] != 1) return false;
+        c->outputs = outputs, c->groups = 1;
+    }
+    int64_t places[2];
+    for (int d = 0; d < 2; d++) {
+        if (c->kernel[d] < 1 || c->stride[d] < 1 || c->padding[d] < 0 || c->dilation[d] < 1) return false;
+        places[d] = (size[1 + d] + 2 * c->padding[d] - c->dilation[d] * (c->kernel[d] - 1) - 1) / c->stride[d] + 1;
+        if (size[1 + d] + 2 * c->padding[d] - c->dilation[d] * (c->kernel[d] - 1) < 1) return false;
+    }
+    c->rows = places[0], c->columns = places[1], c->result_stride = outputs;
+    return read_weight(c, s->weight, s->bias) && read_epilogue(s->activation, s->low, s->high, &c->epilogue);
+}
+
+// Read the residual, and make the result, or take `out`. NULL after an error, FALLBACK if they do not fit.
+static PyObject *result_of_convolution(Convolution *c, PyObject *x, PyObject *residual, PyObject *out) {
+    PyObject *result = result_of(x, out, 4, (int64_t[]){c->samples, c->rows, c->columns, c->result_stride});
+    if (!result || result == FALLBACK) return result;
+    c->result = float_data(result);
+    if (residual == Py_None) return result;
+    if (is_float_array(residual, false) && same_shape(residual, result)) {
+        c->residual = float_data(residual);
+        return result;
+    }
+    Py_DECREF(result);
+    return FALLBACK;
+}
+
 KERNEL(convolved, x, weight, bias, residual, kernel, stride, padding, dilation, groups, outputs, activation, low, high,
        out) {
     Convolution c = {0};
     int64_t size[4];
-    c.groups = read_int(args->groups);
-    int64_t outputs = read_int(args->outputs);
-    if (!read_source(args->x, size, c.source_stride) || c.groups < 1 || outputs < 1 || outputs % c.groups ||
-        size[3] % c.groups)
+    if (!read_source(args->x, size, c.source_stride) || !read_convolution((const Settings *)&args->weight, size, &c))
         return FALLBACK;
-    if (!tt_read_sizes(args->kernel, 2, c.kernel) || !tt_read_sizes(args->stride, 2, c.stride) ||
-        !tt_read_sizes(args->padding, 2, c.padding) || !tt_read_sizes(args->dilation, 2, c.dilation))
-        return FALLBACK;
-    c.samples = size[0], c.height = size[1], c.width = size[2];
-    c.channels = size[3] / c.groups;
-    c.outputs = outputs / c.groups;
-    c.depthwise = c.groups > 1 && c.channels == 1 && c.outputs == 1;
-    if (c.depthwise) {
-        if (c.source_stride[3] != 1) return FALLBACK;
-        c.outputs = outputs, c.groups = 1;
-    }
-    int64_t places[2];
-    for (int d = 0; d < 2; d++) {
-        if (c.kernel[d] < 1 || c.stride[d] < 1 || c.padding[d] < 0 || c.dilation[d] < 1) return FALLBACK;
-        places[d] = (size[1 + d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) - 1) / c.stride[d] + 1;
-        if (size[1 + d] + 2 * c.padding[d] - c.dilation[d] * (c.kernel[d] - 1) < 1) return FALLBACK;
-    }
-    c.rows = places[0], c.columns = places[1];
-    if (!read_weight(&c, args->weight, args->bias)) return FALLBACK;
-    if (!read_epilogue(args->activation, args->low, args->high, &c.epilogue)) return FALLBACK;
-    PyObject *result = result_of(args->x, args->out, 4, (int64_t[]){c.samples, c.rows, c.columns, outputs});
-    if (!result || result == FALLBACK) return result;
     c.source = float_data(args->x);
-    c.result = float_data(result);
-    bool fits = args->residual == Py_None;
-    if (!fits && is_float_array(args->residual, false) && same_shape(args->residual, result)) {
-        c.residual = float_data(args->residual);
-        fits = true;
-    }
-    if (fits && convolve(&c)) return result;
+    PyObject *result = result_of_convolution(&c, args->x, args->residual, args->out);
+    if (!result || result == FALLBACK || convolve(&c)) return result;
+    Py_DECREF(result);
+    return FALLBACK;
+}
+
+static bool read_given(PyObject *tuple, Settings *s) {
+    int count = sizeof *s / sizeof(Argument);
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != count) return false;
+    for (int k = 0; k < count; k++) (&s->weight)[k] = PyTuple_GetItem(tuple, k);
+    return true;
+}
+
+KERNEL(convolved_twice, x, first, second, out) {
+    Both b = {.second.source_stride[3] = 1};
+    Settings first, second;
+    int64_t size[4];
+    if (!read_source(args->x, size, b.first.source_stride) || !read_given(args->first, &first) ||
+        !read_given(args->second, &second) || !read_convolution(&first, size, &b.first))
+        return FALLBACK;
+    int64_t between[4] = {b.first.samples, b.first.rows, b.first.columns, b.first.outputs};
+    if (b.first.depthwise || b.first.groups > 1 || first.residual != Py_None ||
+        !read_convolution(&second, between, &b.second) || !b.second.depthwise)
+        return FALLBACK;
+    b.first.source = float_data(args->x);
+    PyObject *result = result_of_convolution(&b.second, args->x, second.residual, args->out);
+    if (!result || result == FALLBACK || convolve_both(&b)) return result;
     Py_DECREF(result);
     return FALLBACK;
 }
@@ -570,4 +736,4 @@ KERNEL(maxima_of, x, kernel, stride, padding, dilation, counts) {
     return out;
 }
 
-FAMILY(channels_last, ENTRY(convolved), ENTRY(means), ENTRY(scaled), ENTRY(maxima_of));
+FAMILY(channels_last, ENTRY(convolved), ENTRY(convolved_twice), ENTRY(means), ENTRY(scaled), ENTRY(maxima_of));
