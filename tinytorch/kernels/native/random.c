@@ -1,8 +1,7 @@
 // Twins of kernels in kernels/random.py: normal numbers, whose functions round where those of NumPy do, so that the
 // numbers are the same, and the shuffle of Fisher and Yates.
+#include "drawing.h"
 #include "helpers.h"
-
-#include <numpy/random/bitgen.h>
 
 enum { BLOCK = 16, HALF = BLOCK / 2, NUMBERS_PER_PART = 1 << 13 };
 
@@ -119,37 +118,6 @@ KERNEL(shuffled, words) {
 // Fills of small arrays, whose time in Python is all calls ---------------------------------------
 
 enum { MOST_NUMBERS = 1 << 15, FEW_NUMBERS = 4 };
-
-// The engine of a generator (`Source` in Python), which has drawn by then; NULL where it is left to Python.
-static bitgen_t *engine_of(PyObject *source) {
-    static PyObject *bits_name, *capsule_name, *fresh_name;
-    PyObject *bits = attribute_of(source, &bits_name, "_bits"), *capsule = NULL;
-    if (bits == Py_None) {  // (it is created at the first draw)
-        Py_DECREF(bits);
-        bits = PyObject_CallMethod(source, "_engine", NULL);
-    }
-    if (bits) capsule = attribute_of(bits, &capsule_name, "capsule");
-    bitgen_t *engine = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;  // (which the source holds)
-    if (!fresh_name) fresh_name = PyUnicode_InternFromString("_fresh");
-    if (engine && PyObject_SetAttr(source, fresh_name, Py_False)) engine = NULL;
-    Py_XDECREF(bits);
-    Py_XDECREF(capsule);
-    if (!engine) PyErr_Clear();
-    return engine;
-}
-
-static inline float next_float(bitgen_t *engine) {
-    return (float)(engine->next_uint32(engine->state) & ((1 << 24) - 1)) * 0x1p-24f;
-}
-
-static inline uint64_t next_word64(bitgen_t *engine) {
-    uint64_t high = engine->next_uint32(engine->state);
-    return high << 32 | engine->next_uint32(engine->state);
-}
-
-static inline double next_double(bitgen_t *engine) {
-    return (double)(next_word64(engine) & (((uint64_t)1 << 53) - 1)) * 0x1p-53;
-}
 
 // Whether an array is filled here: of float32 or float64, contiguous and small; and whether it is of float64.
 static bool is_filled(PyObject *out, bool *wide) {
