@@ -37,7 +37,7 @@ except ImportError:  # by hand
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "tinytorch/kernels/native"
 NOTE = "build.txt"  # the file beside the sources that says how the library was built, or why there is none
-SOURCES = "avx512 avx2 baseline module call walk methods once threads".split()  # what takes longest comes first
+SOURCES = "avx512 avx2 baseline module call walk methods threads".split()  # what takes longest comes first
 #: (No `-ffp-contract`: native.h says what is contracted.)
 FLAGS = """
     -std=gnu11 -O3 -fno-math-errno -fno-trapping-math

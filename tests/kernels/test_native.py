@@ -581,6 +581,16 @@ def windows(rng: np.random.Generator) -> Iterator[Arguments]:
             yield x, tuple([pool.sliding(n, kernel, stride, padding, dilation, many) for n, many in given]), True
 
 
+def windows_that_differ(rng: np.random.Generator) -> Iterator[Arguments]:
+    for x, sliding, _ in windows(rng):
+        lengths, kernel = x.shape[1:], (3,) * (x.ndim - 1)
+        adaptive = tuple([pool.adaptive(n, 5) for n in lengths])
+        u = rng.random((len(x), len(lengths)))
+        drawn = tuple([pool._fractional(u[:, k], n, kernel[k], 4) for k, n in enumerate(lengths)])
+        for along in (sliding, adaptive, drawn):
+            yield from ((x, along, True), (x.clip(-3), along, False))
+
+
 def rows(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape, dim, count in LINES:
         for some in [(count,), (2, count)]:
@@ -931,6 +941,7 @@ SAMPLES = {
     "scattered": Samples(indexing.scattered, scattered, 0, 0),
     "place": Samples(pool.place, places, 1e-6, 1e-6),
     "maxima": Samples(pool.maxima, windows, 0, 0),
+    "maxima_at": Samples(pool.maxima_at, windows_that_differ, 0, 0),
     "product": Samples(products.product, matrices, 2e-5, 1e-6),
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
     "widening_linear": Samples(quantized.widening_linear, narrow_linears, 2e-5, 1e-6),

@@ -15,7 +15,7 @@ enum {
     GATHERED = 1 << 10,  // elements of an array in another order that are brought together at a time
 };
 
-extern const Kernel *const tt_baseline[], *const tt_once[];
+extern const Kernel *const tt_baseline[];
 #if defined(__x86_64__)
 extern const Kernel *const tt_avx2[], *const tt_avx512[];
 #endif
@@ -241,21 +241,17 @@ PyObject *tt_pointwise(PyObject *const *args, int inputs, int numbers, PyObject 
 
 // Kernels by name -------------------------------------------------------------------------------
 
-static const Kernel *find_in(const Kernel *const *family, const char *name) {
-    for (; *family; family++) {
-        for (const Kernel *kernel = *family; kernel->name; kernel++) {
-            if (!strcmp(kernel->name, name)) return kernel;
+// A kernel of an instruction set; one that gains nothing from these is in the first set alone.
+static const Kernel *find_kernel(const char *set, const char *name) {
+    for (int i = set_count - 1; i >= 0; i--) {
+        if (i && strcmp(sets[i].name, set)) continue;
+        for (const Kernel *const *family = sets[i].families; *family; family++) {
+            for (const Kernel *kernel = *family; kernel->name; kernel++) {
+                if (!strcmp(kernel->name, name)) return kernel;
+            }
         }
     }
     return NULL;
-}
-
-static const Kernel *find_kernel(const char *set, const char *name) {
-    const Kernel *found = NULL;
-    for (int i = 0; i < set_count && !found; i++) {
-        if (!strcmp(sets[i].name, set)) found = find_in(sets[i].families, name);
-    }
-    return found ? found : find_in(tt_once, name);
 }
 
 // The names of a kernel's parameters, as a tuple of interned strings.
@@ -539,13 +535,11 @@ static int add_sets(PyObject *module) {
 static int add_kernels(PyObject *module) {
     PyObject *kernels = PyDict_New();
     bool failed = !kernels;
-    for (int i = 0; i < 2; i++) {
-        for (const Kernel *const *family = i ? tt_once : tt_baseline; !failed && *family; family++) {
-            for (const Kernel *kernel = *family; !failed && kernel->name; kernel++) {
-                PyObject *names = parameter_names(kernel);
-                failed = !names || PyDict_SetItemString(kernels, kernel->name, names);
-                Py_XDECREF(names);
-            }
+    for (const Kernel *const *family = tt_baseline; !failed && *family; family++) {
+        for (const Kernel *kernel = *family; !failed && kernel->name; kernel++) {
+            PyObject *names = parameter_names(kernel);
+            failed = !names || PyDict_SetItemString(kernels, kernel->name, names);
+            Py_XDECREF(names);
         }
     }
     failed = failed || PyModule_AddObjectRef(module, "KERNELS", kernels);

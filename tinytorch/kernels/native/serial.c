@@ -1,5 +1,5 @@
-// Twins that vectors do not make faster, since each number depends on the one before or takes its own way: they are
-// compiled once, for every processor. Of kernels/rejection.py, random.py, implicit.py, gamma.py and reduce.py.
+// Twins that vectors do not make faster, since each number depends on the one before or takes its own way: of
+// kernels/rejection.py, random.py, implicit.py, gamma.py, reduce.py and pool.py.
 #include "drawing.h"
 #include "helpers.h"
 
@@ -7,6 +7,7 @@
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #else
+#pragma GCC push_options
 #pragma GCC optimize("fp-contract=off")
 #endif
 
@@ -431,6 +432,113 @@ KERNEL(running_extremes, x, dim, least) {
     return new_tuple(2, (PyObject *[]){values, indices});
 }
 
-FAMILY(once, ENTRY(gammas), ENTRY(poissons), ENTRY(binomials), ENTRY(picks), ENTRY(gamma_slope), ENTRY(beta_slope),
-       ENTRY(igamma), ENTRY(igammac), ENTRY(running_extremes));
-const Kernel *const tt_once[] = {once_kernels, NULL};
+// Maxima of windows that differ -------------------------------------------------------------------
+
+enum { MAX_AXES = 3, MAX_WINDOW = 64 };
+
+// The windows along one dimension: element k of a window is `where[k]` of the window and the plane, or `start` and k times
+// `dilation`.
+typedef struct {
+    int64_t length, windows, kernel, dilation, per_plane;
+    const int64_t *start, *where[MAX_WINDOW];
+} PoolAxis;
+
+typedef struct {
+    const float *x;
+    float *values;
+    int64_t *indices, size;  // of a plane
+    PoolAxis axes[MAX_AXES];
+} Pool;
+
+// Read a `Windows` of kernels/pool.py.
+static bool read_pool_axis(PyObject *windows, int64_t length, int64_t planes, PoolAxis *axis) {
+    PyObject *start = PyTuple_GetItem(windows, 0), *parts = PyTuple_GetItem(windows, 1);
+    if (!start || !parts || !is_index_array(start) || !PyTuple_Check(parts)) return false;
+    const int dims = PyArray_NDIM(ARRAY(start));
+    *axis = (PoolAxis){.length = length, .start = PyArray_DATA(ARRAY(start)), .kernel = PyTuple_Size(parts)};
+    axis->windows = PyArray_DIM(ARRAY(start), dims - 1);
+    axis->dilation = read_int(PyTuple_GetItem(windows, 2));
+    axis->per_plane = dims == 2 ? axis->windows : 0;
+    if (dims > 2 || (dims == 2 && PyArray_DIM(ARRAY(start), 0) != planes)) return false;
+    for (int64_t k = 0; k < axis->kernel && !axis->dilation; k++) {
+        PyObject *where = PyTuple_GetItem(PyTuple_GetItem(parts, k), 2);
+        if (k >= MAX_WINDOW || !where || !is_index_array(where) || !same_shape(where, start)) return false;
+        axis->where[k] = PyArray_DATA(ARRAY(where));
+        for (int64_t i = 0; i < PyArray_SIZE(ARRAY(where)); i++) {
+            if ((uint64_t)axis->where[k][i] >= (uint64_t)length) return false;
+        }
+    }
+    return axis->kernel > 0 && axis->windows > 0 && axis->dilation >= 0;
+}
+
+// Where element k of a window is; not less than `length` where it is in the padding.
+INLINE uint64_t element_of(const PoolAxis *axis, int64_t plane, int64_t window, int64_t k) {
+    const int64_t at = plane * axis->per_plane + window;
+    return (uint64_t)(axis->dilation ? axis->start[at] + k * axis->dilation : axis->where[k][at]);
+}
+
+static void pool_part(void *context, Py_ssize_t plane, int worker) {
+    (void)worker;
+    const Pool *p = context;
+    const PoolAxis *slices = &p->axes[0], *rows = &p->axes[1], *columns = &p->axes[2];
+    const float *x = p->x + plane * p->size;
+    int64_t to = plane * slices->windows * rows->windows * columns->windows;
+    for (int64_t i = 0; i < slices->windows * rows->windows; i++) {
+        for (int64_t j = 0; j < columns->windows; j++, to++) {
+            float best = -INFINITY;
+            int64_t place = -1;
+            for (int64_t a = 0; a < slices->kernel; a++) {
+                const uint64_t slice = element_of(slices, plane, i / rows->windows, a);
+                for (int64_t b = 0; b < rows->kernel && slice < (uint64_t)slices->length; b++) {
+                    const uint64_t row = element_of(rows, plane, i % rows->windows, b);
+                    const int64_t line = ((int64_t)slice * rows->length + (int64_t)row) * columns->length;
+                    for (int64_t c = 0; c < columns->kernel && row < (uint64_t)rows->length; c++) {
+                        const uint64_t column = element_of(columns, plane, j, c);
+                        if (column >= (uint64_t)columns->length) continue;
+                        const float value = x[line + (int64_t)column];
+                        if (place < 0 || value > best || value != value) best = value, place = line + (int64_t)column;
+                    }
+                }
+            }
+            p->values[to] = best;
+            if (p->indices) p->indices[to] = place;
+        }
+    }
+}
+
+KERNEL(maxima_at, x, windows, indexed) {
+    PyArrayObject *x = ARRAY(args->x);
+    if (!is_float_array(args->x, false) || !PyTuple_Check(args->windows) || !PyArray_SIZE(x)) return FALLBACK;
+    const int dims = (int)PyTuple_Size(args->windows);
+    if (dims < 1 || dims > MAX_AXES || PyArray_NDIM(x) != dims + 1) return FALLBACK;
+    static const int64_t zero = 0;
+    const PoolAxis one = {.length = 1, .windows = 1, .kernel = 1, .dilation = 1, .start = &zero};
+    Pool p = {.x = float_data(args->x), .size = PyArray_SIZE(x) / PyArray_DIM(x, 0), .axes = {one, one, one}};
+    npy_intp shape[MAX_AXES + 1] = {PyArray_DIM(x, 0)};
+    int64_t many = 1;
+    for (int d = 0; d < dims; d++) {
+        PoolAxis *axis = &p.axes[MAX_AXES - dims + d];
+        PyObject *windows = PyTuple_GetItem(args->windows, d);
+        if (!PyTuple_Check(windows) || !read_pool_axis(windows, PyArray_DIM(x, d + 1), shape[0], axis)) return FALLBACK;
+        many *= (shape[d + 1] = axis->windows) * axis->kernel;
+    }
+    const bool indexed = args->indexed == Py_True;
+    PyObject *values = PyArray_SimpleNew(dims + 1, shape, NPY_FLOAT);
+    PyObject *indices = indexed ? PyArray_SimpleNew(dims + 1, shape, NPY_INT64) : Py_NewRef(Py_None);
+    if (values && indices) {
+        p.values = float_data(values);
+        p.indices = indexed ? PyArray_DATA(ARRAY(indices)) : NULL;
+        tt_parallel_for(pool_part, &p, shape[0], 2 * many * shape[0], tt_threads());
+    }
+    return new_tuple(2, (PyObject *[]){values, indices});
+}
+
+FAMILY(serial, ENTRY(gammas), ENTRY(poissons), ENTRY(binomials), ENTRY(picks), ENTRY(gamma_slope), ENTRY(beta_slope),
+       ENTRY(igamma), ENTRY(igammac), ENTRY(running_extremes),
+       ENTRY(maxima_at));
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#else
+#pragma GCC pop_options
+#endif
