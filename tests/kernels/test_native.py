@@ -28,6 +28,7 @@ from tinytorch.kernels import (
     elementary,
     fft,
     gamma,
+    implicit,
     indexing,
     layer_norm,
     loss,
@@ -41,6 +42,7 @@ from tinytorch.kernels import (
     random,
     rearrange,
     reduce,
+    rejection,
     resample,
     rnn,
     sort,
@@ -242,6 +244,24 @@ def random_fills(
             yield from ((np.zeros(size, kind), random.Source(size), *each) for kind in kinds for each in numbers)
 
     return draw
+
+
+def between(
+    *ranges: tuple[float, float], kinds: Any = (np.float64,), then: Any = ()
+) -> Callable[..., Iterator[Arguments]]:
+    """Draw arrays of one shape of numbers in ranges; what follows them is given, or a generator."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for shape in ((1,), (7,), (30, 50)):
+            for kind in kinds:
+                last = (random.Source(shape[0]),) if then is random.Source else then
+                yield *[rng.uniform(*each, shape).astype(kind) for each in ranges], *last
+
+    return draw
+
+
+def weights_of_rows(rng: np.random.Generator) -> Iterator[Arguments]:
+    yield from ((rng.random((rows, n), np.float32), 5, random.Source(n)) for rows, n in ((1, 1), (3, 7), (40, 300)))
 
 
 def narrow_linears(rng: np.random.Generator) -> Iterator[Arguments]:
@@ -607,6 +627,16 @@ def windows(rng: np.random.Generator) -> Iterator[Arguments]:
             counts = [pool.output_length(n, kernel, stride, padding, dilation, False) for n in shape[1:]]
             given = zip(shape[1:], counts, strict=True)
             yield x, tuple([pool.sliding(n, kernel, stride, padding, dilation, many) for n, many in given]), True
+
+
+def windows_that_differ(rng: np.random.Generator) -> Iterator[Arguments]:
+    for x, sliding, _ in windows(rng):
+        lengths, kernel = x.shape[1:], (3,) * (x.ndim - 1)
+        adaptive = tuple([pool.adaptive(n, 5) for n in lengths])
+        u = rng.random((len(x), len(lengths)))
+        drawn = tuple([pool._fractional(u[:, k], n, kernel[k], 4) for k, n in enumerate(lengths)])
+        for along in (sliding, adaptive, drawn):
+            yield from ((x, along, True), (x.clip(-3), along, False))
 
 
 def rows(rng: np.random.Generator) -> Iterator[Arguments]:
@@ -980,6 +1010,7 @@ SAMPLES = {
     "maxima": Samples(pool.maxima, windows, 0, 0),
     "max_pool": Samples(pool.max_pool, windows, 0, 0),
     "max_values": Samples(pool.max_values, lambda rng: (args[:2] for args in windows(rng)), 0, 0),
+    "maxima_at": Samples(pool.maxima_at, windows_that_differ, 0, 0),
     "product": Samples(products.product, matrices, 2e-5, 1e-6),
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
     "widening_linear": Samples(quantized.widening_linear, narrow_linears, 2e-5, 1e-6),
@@ -1031,6 +1062,21 @@ SAMPLES = {
     ),
     "permutation": Samples(random.permutation, random_fills((), kinds=(np.int64,)), 0, 0, writes=True),
     "integers": Samples(random.integers, random_fills((0, 5), (-3, 2**40), kinds=(np.int64,)), 0, 0, writes=True),
+    "gammas": Samples(
+        rejection.gammas, between((0.1, 5), kinds=(np.float32, np.float64), then=random.Source), 0, 0, writes=True
+    ),
+    "poissons": Samples(rejection.poissons, between((0, 30), then=random.Source), 0, 0, writes=True),
+    "binomials": Samples(rejection.binomials, between((0, 90), (-0.1, 1.1), then=random.Source), 0, 0, writes=True),
+    "picks": Samples(random.picks, weights_of_rows, 0, 0, writes=True),
+    "gamma_slope": Samples(implicit.gamma_slope, between((0.1, 50), (0, 60)), 1e-9, 1e-10),
+    "beta_slope": Samples(implicit.beta_slope, between((0, 1), (0.1, 5), (5.1, 20)), 1e-9, 1e-10),
+    "igamma": Samples(gamma.igamma, between((0.01, 50), (0, 60), kinds=(np.float32,))),
+    "igammac": Samples(gamma.igammac, between((0.01, 50), (0, 60), kinds=(np.float32,))),
+    "polygamma": Samples(
+        gamma.polygamma,
+        lambda rng: ((x, n) for n in (1, 2, 5) for (x,) in between((0.001, 30), kinds=(np.float32,))(rng)),
+    ),
+    "running_extremes": Samples(reduce.running_extremes, running, 0, 0),
     "by_rows": Samples(sparse.by_rows, entries_by_rows),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),

@@ -234,6 +234,7 @@ def _polygamma(n: int, x: Array) -> Array:
     return out
 
 
+@twin
 def polygamma(x: Array, n: int) -> Array:
     """Return the n-th derivative of `digamma` (DLMF 5.15.2 and, for n = 1, by reflection, 5.15.6)."""
     x = as_floating(x)
@@ -424,5 +425,13 @@ def _upper(a: Array, x: Array) -> Array:
     return _at_the_ends(out, a, x, 1.0)
 
 
-igamma = functools.partial(in_double, _lower)
-igammac = functools.partial(in_double, _upper)
+@twin
+def igamma(a: Array, x: Array) -> Array:
+    """Return the regularized lower incomplete gamma function, computed in float64."""
+    return in_double(_lower, a, x)
+
+
+@twin
+def igammac(a: Array, x: Array) -> Array:
+    """Return the regularized upper incomplete gamma function, computed in float64."""
+    return in_double(_upper, a, x)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .gamma import digamma
+from .native import twin
 from .special import by_parts
 
 Array = Any
@@ -22,7 +23,8 @@ _EPS = 2.0**-53
 _TERMS = 20000  # the most terms of a series
 
 
-def gamma(alpha: Array, x: Array) -> Array:
+@twin
+def gamma_slope(alpha: Array, x: Array) -> Array:
     """Return dx/dα of gamma samples x of shape parameter α and rate 1, float64 arrays of one shape."""
     with np.errstate(all="ignore"):
         large, low = alpha > 2000, x < alpha + 1.5
@@ -92,7 +94,8 @@ def _gamma_large(alpha: Array, x: Array) -> Array:
     return 1 + z / (2 * root) - (z2 - 7) * z / (72 * root * alpha) + (3 * z2 * z2 + 7 * z2 - 16) / (810 * alpha * alpha)
 
 
-def dirichlet(x: Array, alpha: Array, total: Array) -> Array:
+@twin
+def beta_slope(x: Array, alpha: Array, total: Array) -> Array:
     """Return dx/dα / (1 - x) of beta samples x with α and β = total - α, arrays of one shape."""
     with np.errstate(all="ignore"):
         beta = total - alpha

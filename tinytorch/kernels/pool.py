@@ -194,6 +194,12 @@ def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array
     if not len(x) or 0 in counts:
         shape = (len(x), *counts)
         return np.zeros_like(x, shape=shape), np.zeros_like(x, dtype=np.int64, shape=shape) if indexed else None
+    return maxima_at(x, windows, indexed)
+
+
+@twin
+def maxima_at(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array, Any]:
+    """Return `maxima` of any windows, of at least one element each."""
     best = widened(x)
     index = np.arange(math.prod(x.shape[1:]), like=x).reshape(1, *x.shape[1:]) if indexed else None
     for axis in range(len(windows), 0, -1):  # the last axis first: of equal maxima the first one in memory is taken

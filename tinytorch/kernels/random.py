@@ -712,11 +712,16 @@ def _indices(p: Array, n: int, replacement: bool, source: Source) -> Array:
             return as_int64(speed.argmax(-1, keepdims=True))
         return as_int64(np.argsort(-speed, -1, kind="stable")[..., :n].copy("C"))
     rows = np.ascontiguousarray(p.astype(np.promote_types(p.dtype, np.float32), copy=False))
-    rows = rows.reshape(-1, p.shape[-1])
+    return picks(rows.reshape(-1, p.shape[-1]), n, source).reshape(*p.shape[:-1], n)
+
+
+@twin
+def picks(rows: Array, n: int, source: Source) -> Array:
+    """Return n indices per row, drawn with replacement in proportion to the row's weights."""
     drawn = np.empty((len(rows), n), np.int64)
     for row, indices in zip(rows, drawn, strict=True):
         cumulative = np.add.accumulate(row)
         cumulative /= cumulative[-1]
         cumulative[-1] = 1
         indices[...] = np.searchsorted(cumulative.astype(np.float64), source.doubles(n))
-    return drawn.reshape(*p.shape[:-1], n)
+    return drawn

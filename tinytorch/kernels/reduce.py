@@ -537,19 +537,19 @@ def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
 
 def cummax(x: Any, dim: int) -> Any:
     """Return the cumulative maxima along `dim` and the index of each, the last one of ties."""
-    return _running(np.maximum, x, dim)
+    return running_extremes(x, dim, False) if x.ndim else itself(x)
 
 
 def cummin(x: Any, dim: int) -> Any:
     """Return the cumulative minima along `dim` and the index of each, the last one of ties."""
-    return _running(np.minimum, x, dim)
+    return running_extremes(x, dim, True) if x.ndim else itself(x)
 
 
-def _running(ufunc: Any, x: Any, dim: int) -> Any:
-    if not x.ndim:
-        return itself(x)
+@twin
+def running_extremes(x: Any, dim: int, least: bool) -> Any:
+    """Return the running maxima (or minima) along `dim`, and the index of each."""
     x = in_rows(x)
-    values = ufunc.accumulate(x, axis=dim)
+    values = (np.minimum if least else np.maximum).accumulate(x, axis=dim)
     reached = (x == values) | (x != x)
     steps = np.arange(x.shape[dim], dtype=_INT64, like=x).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
     return values, np.maximum.accumulate(np.where(reached, steps, np.zeros_like(steps)), axis=dim)

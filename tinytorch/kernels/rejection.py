@@ -16,6 +16,7 @@ import numpy as np
 
 from . import implicit
 from .checks import check_floating, refused, tensor_name
+from .native import twin
 from .random import Source
 
 Array = Any
@@ -48,7 +49,8 @@ class _Stream:
             self.source.restore(self.before, 2 * (self.batches * self.size - left))
 
 
-def _gamma(alpha: Array, source: Source) -> Array:
+@twin
+def gammas(alpha: Array, source: Source) -> Array:
     """Return numbers of the gamma distributions of shape `alpha` and rate 1, float64.
 
     Args:
@@ -101,7 +103,8 @@ def _gamma(alpha: Array, source: Source) -> Array:
     return np.array(out, np.float64).reshape(shape)
 
 
-def _poisson(rate: Array, source: Source) -> Array:
+@twin
+def poissons(rate: Array, source: Source) -> Array:
     """Return numbers of the Poisson distributions of the given float64 rates, as float64.
 
     For rates below 10 uniforms are multiplied until the product is below exp(-rate); from 10 on it is Hörmann's
@@ -206,7 +209,8 @@ def _few_trials(count: float, p: float, uniform: Callable[[], float]) -> float:
         successes += 1
 
 
-def _binomial(count: Array, p: Array, source: Source) -> Array:
+@twin
+def binomials(count: Array, p: Array, source: Source) -> Array:
     """Return numbers of successes in `count` trials of probability `p`, float64 arrays of one shape.
 
     Source: Hörmann, "The Generation of Binomial Random Variates", 1993; for small means the waiting times:
@@ -247,7 +251,7 @@ def poisson(x: Array, source: Source) -> Array:
         with source.lock:
             if not x.min() >= 0 or np.isinf(x).any():
                 raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-            out[...] = _poisson(x.astype(np.float64), source)
+            out[...] = poissons(x.astype(np.float64), source)
     return out
 
 
@@ -260,7 +264,7 @@ def binomial(count: Array, p: Array, source: Source) -> Array:
     if out.size:
         count, p = np.broadcast_arrays(count, p)
         with source.lock:
-            out[...] = _binomial(count.astype(np.float64), p.astype(np.float64), source)
+            out[...] = binomials(count.astype(np.float64), p.astype(np.float64), source)
     return out
 
 
@@ -270,7 +274,7 @@ def gamma(x: Array, source: Source) -> Array:
     out = np.empty_like(x, order="C")
     if out.size:
         with source.lock:
-            np.copyto(out, _gamma(x, source), casting="same_kind")
+            np.copyto(out, gammas(x, source), casting="same_kind")
         # Like C's fmax: NaN becomes the smallest positive normal number.
         np.fmax(out, np.finfo(x.dtype).tiny, out=out)
     return out
@@ -280,7 +284,7 @@ def gamma_grad(x: Array, output: Array) -> Array:
     """Return the derivative of gamma numbers `output` with respect to their shape parameter `x`."""
     _check_single_or_double("_standard_gamma_grad_cpu", x)
     x, output = np.broadcast_arrays(x, output)
-    return implicit.gamma(x.astype(np.float64), output.astype(np.float64)).astype(x.dtype)
+    return implicit.gamma_slope(x.astype(np.float64), output.astype(np.float64)).astype(x.dtype)
 
 
 def dirichlet(x: Array, source: Source) -> Array:
@@ -289,7 +293,7 @@ def dirichlet(x: Array, source: Source) -> Array:
     out = np.empty_like(x, order="C")
     if out.size:
         with source.lock:
-            numbers = _gamma(x.astype(np.float64), source)
+            numbers = gammas(x.astype(np.float64), source)
         numbers = np.fmax(numbers, np.finfo(np.float64).tiny)
         if x.ndim:
             numbers /= np.add.reduce(numbers, -1, keepdims=True)
@@ -304,4 +308,4 @@ def beta_grad(x: Array, alpha: Array, total: Array) -> Array:
     """Return the derivative by `alpha` of numbers `x` of Beta(alpha, total - alpha), divided by 1 - x."""
     _check_single_or_double("_dirichlet_grad_cpu", x)
     arrays = [each.astype(np.float64) for each in np.broadcast_arrays(x, alpha, total)]
-    return implicit.dirichlet(*arrays).astype(x.dtype)
+    return implicit.beta_slope(*arrays).astype(x.dtype)

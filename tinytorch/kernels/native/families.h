@@ -35,6 +35,9 @@ PRAGMA(GCC target(TARGET))
 #include "sparse.c"
 #include "special.c"
 #include "sums.c"
+#ifndef TARGET  // what gains nothing from an instruction set, and is found here by all
+#include "serial.c"
+#endif
 
 const Kernel *const KERNELS[] = {
     activation_kernels,
@@ -59,6 +62,9 @@ const Kernel *const KERNELS[] = {
     sparse_kernels,
     special_kernels,
     sums_kernels,
+#ifndef TARGET
+    serial_kernels,
+#endif
     NULL,
 };
 

@@ -1,8 +1,7 @@
 // Twins of kernels in kernels/random.py: normal numbers, whose functions round where those of NumPy do, so that the
 // numbers are the same, and the shuffle of Fisher and Yates.
+#include "drawing.h"
 #include "helpers.h"
-
-#include <numpy/random/bitgen.h>
 
 enum { BLOCK = 16, HALF = BLOCK / 2, NUMBERS_PER_PART = 1 << 13 };
 
@@ -176,40 +175,18 @@ static bool lies_so(PyObject *bits, const Twister *t) {
 
 enum { MOST_NUMBERS = 1 << 15, FEW_NUMBERS = 4 };
 
-// The engine of a generator (`Source` in Python), which has drawn by then; NULL where it is left to Python.
-static bitgen_t *engine_of(PyObject *source) {
-    static PyObject *bits_name, *capsule_name, *fresh_name;
-    PyObject *bits = attribute_of(source, &bits_name, "_bits"), *capsule = NULL;
-    if (bits == Py_None) {  // (it is created at the first draw)
-        Py_DECREF(bits);
-        bits = PyObject_CallMethod(source, "_engine", NULL);
-    }
-    if (bits) capsule = attribute_of(bits, &capsule_name, "capsule");
-    bitgen_t *engine = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;  // (which the source holds)
+// The engine of a source, of which it is known by then how its state lies in memory.
+static bitgen_t *known_engine_of(PyObject *source) {
     static bool known;
+    bitgen_t *engine = engine_of(source);
     if (engine && !known) {
-        is_twister = lies_so(bits, engine->state);
+        PyObject *bits = PyObject_GetAttrString(source, "_bits");
+        is_twister = bits && lies_so(bits, engine->state);
         known = true;
+        Py_XDECREF(bits);
+        PyErr_Clear();
     }
-    if (!fresh_name) fresh_name = PyUnicode_InternFromString("_fresh");
-    if (engine && PyObject_SetAttr(source, fresh_name, Py_False)) engine = NULL;
-    Py_XDECREF(bits);
-    Py_XDECREF(capsule);
-    if (!engine) PyErr_Clear();
     return engine;
-}
-
-static inline float float_of(uint32_t word) { return (float)(int32_t)(word & ((1 << 24) - 1)) * 0x1p-24f; }
-
-static inline float next_float(bitgen_t *engine) { return float_of(engine->next_uint32(engine->state)); }
-
-static inline uint64_t next_word64(bitgen_t *engine) {
-    uint64_t high = engine->next_uint32(engine->state);
-    return high << 32 | engine->next_uint32(engine->state);
-}
-
-static inline double next_double(bitgen_t *engine) {
-    return (double)(next_word64(engine) & (((uint64_t)1 << 53) - 1)) * 0x1p-53;
 }
 
 // Whether an array is filled here: of float32 or float64, and contiguous; and whether it is of float64.
@@ -225,7 +202,7 @@ static bool is_filled(PyObject *out, bool *wide) {
     return may_fill(out, wide) && PyArray_SIZE(ARRAY(out)) <= MOST_NUMBERS;
 }
 
-// A large fill: runs without the interpreter's lock.
+// A fill, which holds the interpreter's lock: other threads may draw from the same engine.
 typedef struct {
     bitgen_t *engine;
     void *out;
@@ -235,9 +212,7 @@ typedef struct {
     float start, width, end;
 } Fill;
 
-static void words_part(void *context, Py_ssize_t part, int worker) {
-    (void)part, (void)worker;
-    const Fill *f = context;
+static void fill_words(const Fill *f) {
     if (!f->wide) {
         draw_words(f->engine, f->out, f->size);
         return;
@@ -256,15 +231,13 @@ KERNEL(drawn_words, out, source) {
     if (!PyArray_CheckExact(args->out) || !PyArray_ISCARRAY(out)) return FALLBACK;
     const int itemsize = (int)PyArray_ITEMSIZE(out);
     if (PyArray_DESCR(out)->kind != 'u' || itemsize < 4) return FALLBACK;
-    Fill f = {.engine = engine_of(args->source), .out = PyArray_DATA(out), .size = PyArray_SIZE(out), .wide = itemsize == 8};
+    Fill f = {.engine = known_engine_of(args->source), .out = PyArray_DATA(out), .size = PyArray_SIZE(out), .wide = itemsize == 8};
     if (!f.engine) return FALLBACK;
-    tt_parallel_for(words_part, &f, 1, f.size, 1);
+    fill_words(&f);
     return Py_NewRef(args->out);
 }
 
-static void uniform_part(void *context, Py_ssize_t part, int worker) {
-    (void)part, (void)worker;
-    const Fill *f = context;
+static void fill_uniform(const Fill *f) {
     uint32_t words[WORDS];
     float *to = f->out;
     for (int64_t left = f->size; left > 0; left -= WORDS, to += WORDS) {
@@ -277,9 +250,7 @@ static void uniform_part(void *context, Py_ssize_t part, int worker) {
     }
 }
 
-static void bernoulli_part(void *context, Py_ssize_t part, int worker) {
-    (void)part, (void)worker;
-    const Fill *f = context;
+static void fill_bernoulli(const Fill *f) {
     uint32_t words[WORDS];
     float *to = f->out;
     for (int64_t left = f->size; left > 0; left -= WORDS / 2, to += WORDS / 2) {
@@ -299,7 +270,7 @@ KERNEL(uniform, out, source, low, high) {
         return FALLBACK;
     }
     if (PyArray_SIZE(ARRAY(args->out)) > MOST_NUMBERS && (wide || !HAS_FMA)) return FALLBACK;
-    bitgen_t *engine = fabs(high - low) > 1e290 ? NULL : engine_of(args->source);
+    bitgen_t *engine = fabs(high - low) > 1e290 ? NULL : known_engine_of(args->source);
     if (!engine) return FALLBACK;
     const npy_intp size = PyArray_SIZE(ARRAY(args->out));
     if (wide) {
@@ -311,7 +282,7 @@ KERNEL(uniform, out, source, low, high) {
     } else {
         Fill f = {.engine = engine, .out = float_data(args->out), .size = size, .start = (float)low, .end = (float)high};
         f.width = f.end - f.start;
-        tt_parallel_for(uniform_part, &f, 1, size, 1);
+        fill_uniform(&f);
     }
     return Py_NewRef(Py_None);
 }
@@ -404,11 +375,11 @@ KERNEL(bernoulli, out, source, p) {
     bool wide;
     if (!may_fill(args->out, &wide) || !tt_read_double(args->p, &p) || !(p >= 0 && p <= 1)) return FALLBACK;
     if (wide && PyArray_SIZE(ARRAY(args->out)) > MOST_NUMBERS) return FALLBACK;
-    bitgen_t *engine = engine_of(args->source);
+    bitgen_t *engine = known_engine_of(args->source);
     if (!engine) return FALLBACK;
     const uint64_t bound = (uint64_t)ceil(p * 0x1p53), mask = ((uint64_t)1 << 53) - 1;
     Fill f = {.engine = engine, .out = PyArray_DATA(ARRAY(args->out)), .size = PyArray_SIZE(ARRAY(args->out)), .bound = bound};
-    if (!wide) tt_parallel_for(bernoulli_part, &f, 1, f.size, 1);
+    if (!wide) fill_bernoulli(&f);
     for (npy_intp i = 0; wide && i < f.size; i++) ((double *)f.out)[i] = (next_word64(engine) & mask) < bound;
     return Py_NewRef(Py_None);
 }

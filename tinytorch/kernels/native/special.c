@@ -90,4 +90,40 @@ POINTWISE(lgamma, (x), (), lgamma_of(x))
 POINTWISE(digamma, (x), (), digamma_of(x))
 POINTWISE(erfinv, (x), (), erfinv_of(x))
 
-FAMILY(special, ENTRY(lgamma), ENTRY(digamma), ENTRY(erfinv));
+// The derivative number n > 0 of digamma at x > 0: (-1)^(n + 1) n! times the sum of 1 / (x + k)^(n + 1), whose rest from
+// x + 8 on is the series of Euler and Maclaurin (DLMF 25.11.5).
+INLINE doubles inverse_power(doubles x, int s) {
+    doubles inverse = 1 / x, power = inverse;
+    while (--s) power = times(power, inverse);
+    return power;
+}
+
+INLINE doubles polygamma_wide(doubles x, int n) {
+    static const double series[] = {1 / 12., -1 / 720., 1 / 30240., -1 / 1209600., 1 / 47900160.};
+    doubles sum = all(0);
+    for (int k = 0; k < 8; k++, x += 1) sum += inverse_power(x, n + 1);
+    doubles rest = x / n + 0.5, inverse = 1 / x, factor = (n + 1) * inverse;
+    for (int k = 0; k < 5; k++) {
+        rest += series[k] * factor;
+        factor = times(factor, times(inverse, inverse)) * ((n + 2 * k + 2) * (n + 2 * k + 3));
+    }
+    sum += times(inverse_power(x, n + 1), rest);
+    for (int k = 2; k <= n; k++) sum *= k;
+    return n % 2 ? sum : -sum;
+}
+
+INLINE vec polygamma_of(vec x, int n) { return ROUNDED(polygamma_wide, x, n); }
+
+POINTWISE_BLOCK(polygamma, (x), (n), polygamma_of(x, (int)n))
+
+KERNEL(polygamma, x, n) {
+    const Py_ssize_t n = read_int(args->n);
+    if (!is_float_array(args->x, false) || n < 1 || n > 8) return FALLBACK;
+    const float *x = float_data(args->x);
+    for (npy_intp i = 0; i < PyArray_SIZE(ARRAY(args->x)); i++) {
+        if (!(x[i] > 0 && x[i] < INFINITY)) return FALLBACK;
+    }
+    return tt_pointwise(&args->x, 1, 1, Py_None, polygamma_block);
+}
+
+FAMILY(special, ENTRY(lgamma), ENTRY(digamma), ENTRY(erfinv), ENTRY(polygamma));
