@@ -14,7 +14,9 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle, torch
 from tinytorch import nn
-from tinytorch.kernels.meta import MetaArray
+from tinytorch.core.native import definition_of
+from tinytorch.core.op import op
+from tinytorch.kernels.meta import MetaArray, NoData
 
 
 @needs_oracle
@@ -182,3 +184,16 @@ def test_views_share_memory_and_versions() -> None:
     assert isinstance(part._array, MetaArray) and part._base is x and part.storage_offset() == 6
     part.add_(1)
     assert x._version == 1 and tinytorch.empty(2, device="meta")._array.base is not None
+
+
+@pytest.mark.parametrize(("device", "times"), [("cpu", 1), ("meta", 2)])  # (by NumPy's rules, and on zeros)
+def test_a_call_asks_for_arrays_without_data_before_its_kernel_runs(device: str, times: int) -> None:
+    calls = []
+
+    def reads(x):
+        calls.append(x)
+        raise NoData
+
+    with pytest.raises(NoData):
+        definition_of(op(x=None)(reads))(tinytorch.ones(2, device=device))
+    assert len(calls) == times

@@ -26,15 +26,15 @@ from tinytorch.core.native import function_of
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import layouts, overriding
 from tinytorch.core.tensor import Tensor, received, wrap
-from tinytorch.core.unusual import PLAIN_NUMBERS, promoted, translated, unusual, without_data
+from tinytorch.core.unusual import PLAIN_NUMBERS, promoted, translated, without_data, written_without_data
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, shared_places
 from tinytorch.kernels import parallel
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, get_default_dtype, number
-from tinytorch.kernels.meta import NoData, is_meta
+from tinytorch.kernels.meta import MetaArray, is_meta
 from tinytorch.kernels.programs import as_array
 from tinytorch.kernels.silence import context
 
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_ARRAY, _F32, _F64 = np.ndarray, np.dtype(np.float32), np.dtype(np.float64)
 #: Ufuncs that are faster with a 0-d array than with a Python number.
 _QUICK = (np.add, np.subtract, np.multiply, np.true_divide)
 
@@ -128,8 +128,9 @@ def _function(THIS: Caller) -> Callable[..., Any]:
     def operator(input: Any, other: Any) -> Any:
         try:
             state: Any = local.state
-            # Classes that override Python's operator by `__torch_function__`, and modes.
-            if function_modes.on or not (type(input) in plain and type(other) in plain):
+            # Classes that override Python's operator by `__torch_function__`, modes, classes with calls of their own.
+            usual = type(input) in plain and type(other) in plain
+            if function_modes.on or not usual:
                 found = overriding.asked((input, other), {})
                 if found is not None:
                     return overriding.operator_overridden(OP.name, found, input, other)
@@ -138,7 +139,8 @@ def _function(THIS: Caller) -> Callable[..., Any]:
                     return dispatch(OP, OP.caller, (input, other), {})
                 except TypeError:
                     return NotImplemented
-            return RUN([input, other], state, None)
+            made = NotImplemented if usual else THIS.received([input, other])
+            return RUN([input, other], state, None) if made is NotImplemented else made
         except Exception:
             leave()
             raise
@@ -212,35 +214,32 @@ def _kernel(THIS: Caller) -> Callable[..., Any]:
     """Return the function that calls the kernel; large arrays of operands are shared among threads."""
     OP, KERNEL, UFUNC, OPERANDS = THIS.op, THIS.op.kernel, getattr(THIS.op.kernel, "ufunc", None), THIS.op.operands
     POSITIONAL, KEYWORDS, FLOATS = OP.positional, OP.arguments[OP.positional :], OP.of_floats if OPERANDS == 2 else None
-    WRITE, VIEW = THIS.write, OP.view and not THIS.writes
+    WRITE, VIEW, INPUTS, MANY = THIS.write, OP.view and not THIS.writes, OP.inputs, OP.many
 
     def compute(values: list[Any], arrays: list[Any], ordered: bool = False) -> Any:
         try:
-            if VIEW and not KEYWORDS:  # (which computes nothing)
-                return KERNEL(*arrays)
+            if OPERANDS:
+                first = arrays[0] if isinstance(values[0], Tensor) else arrays[-1]
+                if type(first) is MetaArray or type(arrays[-1]) is MetaArray:
+                    return without_data(OP, arrays)
+                if FLOATS is not None and first is arrays[0] and first.dtype is _F32:  # (it shares them itself)
+                    return context().run(FLOATS, *arrays)
+                if first.size < parallel.LARGE or not OP.elementwise:
+                    return context().run(KERNEL, *arrays)
+                if OPERANDS == 1:
+                    return context().run(parallel.blockwise, (first.dtype.kind == "f" and UFUNC) or KERNEL, *arrays)
+                return context().run(layouts.ordered if ordered else parallel.blockwise, KERNEL, *arrays)
+            for i in INPUTS:
+                if type(arrays[i]) is MetaArray or (MANY and any(map(is_meta, arrays[i]))):
+                    return without_data(OP, arrays) if WRITE is None else written_without_data(WRITE, arrays)
             if WRITE is not None:
                 return context().run(WRITE, *arrays)
-            if not OPERANDS:
-                if not KEYWORDS:
-                    return context().run(KERNEL, *arrays)
-                named = dict(zip(KEYWORDS, arrays[POSITIONAL:]))  # noqa: B905  (a keyword costs time here)
-                return context().run(KERNEL, *arrays[:POSITIONAL], **named)
-            first = arrays[0] if isinstance(values[0], Tensor) else arrays[-1]
-            if FLOATS is not None and first is arrays[0] and first.dtype is _F32:  # (it shares them itself)
-                return context().run(FLOATS, *arrays)
-            if first.size < parallel.LARGE or not OP.elementwise:
-                return context().run(KERNEL, *arrays)
-            if OPERANDS == 1:
-                return context().run(parallel.blockwise, (first.dtype.kind == "f" and UFUNC) or KERNEL, *arrays)
-            return context().run(layouts.ordered if ordered else parallel.blockwise, KERNEL, *arrays)
+            if not KEYWORDS:
+                return KERNEL(*arrays) if VIEW else context().run(KERNEL, *arrays)  # (a view computes nothing)
+            named = dict(zip(KEYWORDS, arrays[POSITIONAL:]))  # noqa: B905  (a keyword costs time here)
+            return context().run(KERNEL, *arrays[:POSITIONAL], **named)
         except (ValueError, TypeError, AttributeError) as error:
             raise translated(OP, values, error) from None
-        except NoData:
-            if WRITE is None:
-                return without_data(OP, arrays)
-            if not is_meta(arrays[0]):
-                raise
-            return None
 
     return compute
 
@@ -248,7 +247,8 @@ def _kernel(THIS: Caller) -> Callable[..., Any]:
 def _computing(THIS: Caller) -> Callable[..., Any]:
     """Return the function that computes a call out of place."""
     OP, UNWRAP, COMPUTE = THIS.op, _unwrapping(THIS), _kernel(THIS)
-    ASKED, AT, VIEW, LAID = () if OP.many else OP.inputs, OP.inputs[0], OP.view, OP.laid
+    ASKED = () if OP.many or THIS.form == OPERATOR else OP.inputs
+    AT, VIEW, LAID = OP.inputs[0], OP.view, OP.laid
     RECORDS, ONE, NEEDED, NODE = OP.records, not OP.several, OP.needed, OP.node
 
     def run(values: list[Any], state: Any, witness: Any) -> Any:
@@ -266,13 +266,13 @@ def _computing(THIS: Caller) -> Callable[..., Any]:
         # Wrap the result.
         if not ONE:
             return several(values, arrays, array, state, witness)
-        if type(array) is not np.ndarray:
-            array = unusual(OP, arrays, array)
+        if type(array) is not _ARRAY:
+            array = as_array(array)
         if witness is not None:
             witness.computed(OP, values, arrays, [array])
         if LAID:
             for x in arrays:
-                if type(x) is np.ndarray and not x.flags.c_contiguous:
+                if isinstance(x, _ARRAY) and not x.flags.c_contiguous:
                     array = arranged(values, arrays, array, witness)
                     break
         out = wrap(array, Tensor, VIEW, state)
@@ -282,7 +282,7 @@ def _computing(THIS: Caller) -> Callable[..., Any]:
         # Record a node, if an input needs a gradient.
         if RECORDS and state.grad:
             key, edges = NEEDED(values)
-            if key != 0 and array.dtype.kind in DIFFERENTIABLE:
+            if key != 0 and (array.dtype is _F32 or array.dtype.kind in DIFFERENTIABLE):
                 out._edge = (NODE(key, edges, values, (array,), out._cell), 0)
                 out._requires_grad = True
         return out
@@ -301,9 +301,7 @@ def _computing(THIS: Caller) -> Callable[..., Any]:
         """Return several results, or what the op makes of them: None (a gradient that is not needed) stays None."""
         residuals = tuple(map(as_array, results[-len(OP.residuals) :])) if OP.residuals else ()
         results = results[: -len(residuals)] if residuals else results if OP.outputs != 1 else (results,)
-        made: list[Any] = [
-            array if type(array) is np.ndarray else unusual(OP, arrays, array, k) for k, array in enumerate(results)
-        ]
+        made = list(map(as_array, results))
         if LAID:
             made = [array if array is None else layouts.arranged(array, *arrays) for array in made]
         outs: list[Any] = [array if array is None else wrap(array, Tensor, VIEW, state) for array in made]
@@ -347,7 +345,7 @@ def _writing(THIS: Caller) -> Callable[..., Any]:
         else:
             check_operands_of_write(OP, x, values)
             arrays = UNWRAP(values) if OPERANDS else OP.arrays(values)
-        if CHECKS and not OP.accepted.issuperset([x.dtype for x in arrays if type(x) is np.ndarray]):
+        if CHECKS and not OP.accepted.issuperset([x.dtype for x in arrays if type(x) is _ARRAY]):
             OP.refuse_dtypes(arrays)
         if witness is not None:
             witness.writes(OP, values, arrays, THIS.write)

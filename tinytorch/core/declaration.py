@@ -32,6 +32,7 @@ from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.programs import as_array
 
 MISSING: Any = object()
+_F32 = np.dtype(np.float32)
 #: The dtypes with which every kernel computes.
 _USUAL = frozenset(map(np.dtype, ("float32", "float64", "int64", "bool")))
 #: The names of arguments that are dimensions.
@@ -343,20 +344,22 @@ class Op:
         residuals: tuple[Any, ...] = (),
     ) -> OpNode:  # fmt: skip
         """Return the node of a call; `key` as in `plan_of`, the other arguments as in `record`."""
-        plan = self.plans.get(key) or self.plan_of(key)
-        overload = self.overload
-        if overload is None or values[overload[0]] is None:
-            node = self.node_class()
-        else:
-            node = overload[1]()
-        enter(node, tuple(edges), outs[0].shape, outs[0].dtype)
-        node.plan = plan.conjugated() if self.complex == HOLOMORPHIC and outs[0].dtype.kind == "c" else plan
-        if not self.outputs:
-            node.outputs = len(outs)
-        if node.outputs != 1:
-            node.take_outputs(outs)
+        plan, overload = self.plans.get(key) or self.plan_of(key), self.overload
+        node = self.node_class() if overload is None or values[overload[0]] is None else overload[1]()
+        out = outs[0]
+        kind = out.dtype
+        enter(node, tuple(edges), out.shape, kind)
+        node.plan = plan
+        if kind is not _F32 and kind.kind == "c" and self.complex == HOLOMORPHIC:
+            node.plan = plan.conjugated()
+        if self.outputs != 1:
+            out = outs
+            if not self.outputs:
+                node.outputs = len(outs)
+            if node.outputs != 1:
+                node.take_outputs(outs)
         try:
-            node.saved = plan.keep(values, outs if self.outputs != 1 else outs[0], cell, residuals)
+            node.saved = plan.keep(values, out, cell, residuals)
         except TypeError:
             raise RuntimeError(INFERENCE_NOT_SAVED) from None
         return node

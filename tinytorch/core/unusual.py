@@ -1,7 +1,8 @@
-"""What calls of ops seldom need: operands of two dtypes, results that are no arrays or have no data, and errors."""
+"""What calls of ops seldom need: operands of two dtypes, arrays without data, and errors."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, silence
 from tinytorch.kernels.checks import exceeds_dimensions, too_many_dimensions
 from tinytorch.kernels.dtypes import FLOATS, number
-from tinytorch.kernels.meta import MetaArray, NotCopied, is_meta, on_zeros
+from tinytorch.kernels.meta import NoData, NotCopied, is_meta, on_zeros
 
 _F32, _I64 = np.dtype(np.float32), np.dtype(np.int64)
 PLAIN_NUMBERS = frozenset((float, int, bool))
@@ -101,33 +102,6 @@ def _cast(x: Any, numpy_dtype: Any) -> Any:
     return np.asarray(x).astype(numpy_dtype)  # a number: wraps as in C, as PyTorch's scalars do
 
 
-def unusual(made: Op, arrays: Any, array: Any, k: int = 0) -> Any:
-    """Return a result of a kernel that is not exactly an `ndarray`: a scalar of NumPy as an array.
-
-    Of a small array without data the strides are those that the kernel gives an array of zeros, since rules of NumPy's
-    functions do not tell them for dimensions of one element.
-
-    Args:
-        made: the op.
-        arrays: the arguments of the kernel.
-        array: the result; of several, the one with number `k`.
-
-    Raises:
-        RuntimeError: as `check_devices`.
-    """
-    if isinstance(array, np.generic):  # of numbers alone: with an array without data, there would be none
-        return np.asarray(array)
-    if type(array) is not MetaArray:
-        if len(made.inputs) > 1 and type(array) is not np.ndarray:
-            check_devices(made, arrays)
-        return array
-    inputs = check_devices(made, arrays)
-    if array.size <= SMALL and all([x.size <= SMALL for x in inputs if is_meta(x)]):
-        results = without_data(made, arrays)
-        return results[k] if isinstance(results, (tuple, list)) else results
-    return array
-
-
 def check_devices(made: Op, arrays: Any) -> list[Any]:
     """Return the tensors' arrays among the arguments of a kernel.
 
@@ -145,19 +119,33 @@ def check_devices(made: Op, arrays: Any) -> list[Any]:
 
 
 def without_data(made: Op, arrays: Any) -> Any:
-    """Return what a kernel that reads elements returns for zeros, as arrays without data.
+    """Return what a kernel returns for arrays some of which have no data, by the rules of NumPy's functions for these.
+
+    Of a kernel that reads elements it is what the kernel returns for zeros. So it is of small arrays: the rules do not
+    tell the strides of dimensions of one element.
 
     Raises:
+        RuntimeError: as `check_devices`.
         NotImplementedError: the shape of the result depends on the elements.
     """
-    check_devices(made, arrays)
-    if made.data_dependent:
-        raise NotCopied(
-            f"{made.name}: the shape of the result depends on the elements, and a tensor on the meta device has none"
-        )
-    count = made.positional
-    named = dict(zip(made.arguments[count:], arrays[count:], strict=True))
-    return on_zeros(made.kernel, tuple(arrays[:count]), named)
+    inputs, count = check_devices(made, arrays), made.positional
+    given, named = tuple(arrays[:count]), dict(zip(made.arguments[count:], arrays[count:], strict=True))
+    try:
+        results = silence.quietly(made.kernel, *given, **named)
+        made_of = results if isinstance(results, (tuple, list)) else (results,)
+        if any([x.size > SMALL for x in (*inputs, *made_of) if is_meta(x)]):
+            return results
+    except NoData:
+        if made.data_dependent:
+            text = "the shape of the result depends on the elements, and a tensor on the meta device has none"
+            raise NotCopied(f"{made.name}: {text}") from None
+    return on_zeros(made.kernel, given, named)
+
+
+def written_without_data(write: Any, arrays: Any) -> None:
+    """Check the arguments of a kernel that writes into an array without data, where nothing happens."""
+    with suppress(NoData):  # (it reads elements)
+        silence.quietly(write, *arrays)
 
 
 def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception:

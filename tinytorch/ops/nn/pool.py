@@ -33,6 +33,7 @@ from tinytorch.ops.nn.versions import rewritten, versions
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public
 
+_sliding_windows = functools.lru_cache(256)(pool.sliding)
 _adaptive_windows = functools.lru_cache(256)(pool.adaptive)
 _NUMBERS = {1: "one", 2: "two", 3: "three"}
 
@@ -190,7 +191,7 @@ def _windows(
             raise RuntimeError(f"max_pool1d() Invalid computed output size: {counts[0]}")
         before, after = ("x".join(map(str, (shape[-n - 1], *each))) for each in (spatial, counts))
         raise RuntimeError(f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small")
-    return tuple([pool.sliding(*each) for each in zip(*along, counts, strict=True)])
+    return tuple([_sliding_windows(*each) for each in zip(*along, counts, strict=True)])
 
 
 def _recording(x: Tensor) -> bool:
