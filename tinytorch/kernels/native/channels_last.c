@@ -24,6 +24,8 @@ enum {
     PREFETCHED = 16,  // terms of a sum
     BETWEEN_FLOATS = 1 << 16,  // floats between two convolutions that stay in the second cache
     MAX_CHUNK = 4,             // panels of a part of two convolutions
+    ROW_POSITIONS = 7,         // positions of a depthwise tile of a row
+    MAX_SIZE = 7,              // its taps
     FEW_TERMS = 64,            // terms of a sum that take less time than to write it and to read it
     TERMS_TWICE = 16,          // terms per sum that may be computed twice
 };
@@ -55,7 +57,7 @@ typedef struct {
     Meeting *meeting;
     int64_t meetings, *tap_offset, *tap_term;  // of the taps in the lists: offset in the source, first term in a panel
     int64_t terms;                             // of a panel
-    int64_t result_stride;                     // from one position of the result to the next one
+    int64_t line, result_stride;  // of the result: positions from row to row, floats from position to position
     int64_t block_rows, blocks, chunks;        // rows of a block (of all samples); blocks; chunks of the panels
     int64_t *scratch, scratch_size;            // per worker
 } Convolution;
@@ -231,7 +233,7 @@ static int64_t list_places(const Convolution *c, const Meeting *m, int64_t begin
         int64_t from = sample * c->source_stride[0] + h * row_step;
         for (int64_t w = m->column->first; w < m->column->last; w++, count++) {
             to->source[count] = from + w * step;
-            to->index[count] = row * c->columns + w;
+            to->index[count] = row * c->line + w;
         }
     }
     return count;
@@ -258,6 +260,77 @@ static void compute_panels(const Convolution *c, const Meeting *m, const Places 
         for (int64_t n = begin; n < end && c->epilogue.activation != CLAMP; n++)
             activate(c->epilogue.activation, c->result + places->index[n] * c->result_stride + output, valid);
         panel += panels;
+    }
+}
+
+// Depthwise tiles of adjacent positions of a row: what a row of the kernel meets is loaded once, for all of them. They
+// read source rows that are `line` floats apart, with `width` floats per position; `taps` rows of the kernel meet them.
+INLINE void compute_row_tile(int size, int stride, const Convolution *c, const float *from, int64_t line, int64_t width,
+                             int64_t taps, const float *weight, int64_t output, int64_t at, int64_t count) {
+    vec sums[ROW_POSITIONS], b[MAX_SIZE];
+    for (int i = 0; i < ROW_POSITIONS; i++) sums[i] = load(c->bias + output);
+    for (; taps; taps--, from += line, weight += size * PANEL) {
+        for (int x = 0; x < size; x++) b[x] = load(weight + x * PANEL);
+#pragma GCC unroll 32
+        for (int k = 0; k < (ROW_POSITIONS - 1) * stride + size; k++) {
+            vec v = load(from + k * width);
+#pragma GCC unroll 8
+            for (int i = 0; i < ROW_POSITIONS; i++)
+                if (k >= i * stride && k < i * stride + size) sums[i] += v * b[k - i * stride];
+        }
+    }
+    const Epilogue *e = &c->epilogue;
+    int64_t left = c->outputs - output;
+    at = at * c->result_stride + output;
+#pragma GCC unroll 8
+    for (int i = 0; i < ROW_POSITIONS; i++, at += c->result_stride) {
+        if (i == count) break;
+        vec x = sums[i];
+        if (left < WIDTH) {
+            store_end(c, at, x, left);
+            continue;
+        }
+        if (c->residual) x += load(c->residual + at);
+        store(c->result + at, clamp_max(clamp_min(x, e->low), e->high));
+    }
+}
+
+typedef void (*RowTile)(const Convolution *, const float *, int64_t, int64_t, int64_t, const float *, int64_t, int64_t,
+                        int64_t);
+#define ROW_TILE(size, stride)                                                                                         \
+    static __attribute__((noinline)) void row_tile_##size##_##stride(                                                  \
+        const Convolution *c, const float *from, int64_t line, int64_t width, int64_t taps, const float *weight,       \
+        int64_t output, int64_t at, int64_t count) {                                                                   \
+        compute_row_tile(size, stride, c, from, line, width, taps, weight, output, at, count);                         \
+    }
+ROW_TILE(5, 1)
+ROW_TILE(5, 2)
+ROW_TILE(7, 1)
+ROW_TILE(7, 2)
+#undef ROW_TILE
+static const RowTile row_tiles[2][2] = {{row_tile_5_1, row_tile_5_2}, {row_tile_7_1, row_tile_7_2}};
+
+// The tile of adjacent positions for a depthwise convolution, or NULL. (Rows of three taps are too short.)
+static RowTile row_tile_of(const Convolution *c) {
+    int64_t size = c->kernel[1], stride = c->stride[1];
+    bool fits = c->depthwise && c->dilation[1] == 1 && (size == 5 || size == 7) && stride <= 2;
+    return fits ? row_tiles[size / 2 - 2][stride - 1] : NULL;
+}
+
+// Compute a row of a depthwise convolution of a padded source, whose row 0 begins at `source`.
+static void compute_row(const Convolution *c, RowTile tile, const float *source, int64_t line, int64_t width,
+                        int64_t sample, int64_t row) {
+    int64_t top = row * c->stride[0] - c->padding[0], dilation = c->dilation[0];
+    int64_t tap = imax(-floor_div(top, dilation), 0);
+    int64_t taps = imax(imin(c->kernel[0], -floor_div(top - c->height, dilation)) - tap, 0);
+    const float *from = source + (top + tap * dilation) * line, *weight = c->weight + tap * c->kernel[1] * PANEL;
+    for (int64_t column = 0; column < c->columns; column += ROW_POSITIONS) {
+        int64_t at = (sample * c->rows + row) * c->columns + column, count = imin(ROW_POSITIONS, c->columns - column);
+        for (int64_t output = 0; output < c->outputs; output += WIDTH)
+            tile(c, from + column * c->stride[1] * width + output, dilation * line, width, taps,
+                 weight + output / PANEL * c->terms * PANEL + output % PANEL, output, at, count);
+        for (int64_t n = at; n < at + count && c->epilogue.activation != CLAMP; n++)
+            activate(c->epilogue.activation, c->result + n * c->result_stride, c->outputs);
     }
 }
 
@@ -394,14 +467,17 @@ static bool convolve(Convolution *c) {
 
 // Two convolutions -------------------------------------------------------------------------------
 
-// A convolution and a depthwise one of its result. A part computes, of a block of rows of the last result and a chunk
-// of its channels, first what they need of the result between the two: that stays in the second cache, and is never
-// written as a whole. Rows that two blocks need are computed twice.
+// A depthwise convolution of the result of a convolution, or of a source that is `copied`. A part computes, of a block
+// of rows of the last result and a chunk of its channels, first what they need of the result between the two: that
+// stays in the second cache, and is never written as a whole. Rows that two blocks need are computed twice.
 typedef struct {
     Convolution first, second;
+    bool copied;
+    RowTile tile;           // for a source with padded rows, unless it is NULL
     int64_t rows, images;   // of a block: rows of a sample; or samples
     int64_t lines;          // rows between the two that a block needs
     int64_t chunk, width;   // panels of a chunk; floats of a position between the two
+    int64_t left, right;    // padding of a row between the two
     int64_t blocks, chunks;
     bool by_blocks;  // the parts of a block follow one another, else those of a chunk
     float *scratch;  // per worker: what is between the two, then the lists
@@ -423,52 +499,83 @@ static Convolution some_outputs(const Convolution *c, int64_t panel, int64_t las
     return some;
 }
 
+// Copy some channels of rows `begin` to `end`, counted over all samples.
+static void copy_rows(const Convolution *c, int64_t first_channel, int64_t channels, int64_t begin, int64_t end,
+                      float *to, int64_t line, int64_t width) {
+    for (int64_t row = begin; row < end; row++, to += line) {
+        const float *from = c->source + row / c->height * c->source_stride[0] +
+                            row % c->height * c->source_stride[1] + first_channel;
+        for (int64_t w = 0; w < c->width; w++) copy_floats(to + w * width, from + w * c->source_stride[2], channels);
+    }
+}
+
 static void convolve_both_part(void *context, Py_ssize_t part, int worker) {
     const Both *b = context;
     int64_t block = b->by_blocks ? part / b->chunks : part % b->blocks;
     int64_t panel = (b->by_blocks ? part % b->chunks : part / b->blocks) * b->chunk;
-    int64_t last_panel = imin(panel + b->chunk, b->first.panels), blocks = ceil_div(b->second.rows, b->rows);
-    Convolution first = some_outputs(&b->first, panel, last_panel);
+    int64_t last_panel = imin(panel + b->chunk, b->second.panels), blocks = ceil_div(b->second.rows, b->rows);
     Convolution second = some_outputs(&b->second, panel, last_panel);
     int64_t sample = block / blocks * b->images, last_sample = imin(sample + b->images, second.samples) - 1;
-    int64_t row = block % blocks * b->rows, last_row = imin(row + b->rows, second.rows);
+    int64_t row = block % blocks * b->rows, last_row = imin(row + b->rows, second.rows), height = second.height;
     int64_t top = row * second.stride[0] - second.padding[0];
-    int64_t bottom = imin(top + rows_met(&second, b->rows), first.rows), begin = sample * first.rows + imax(top, 0);
+    int64_t begin = sample * height + imin(imax(top, 0), height);
+    int64_t end = last_sample * height + imax(imin(top + rows_met(&second, last_row - row), height), 0);
 
     float *between = b->scratch + worker * b->scratch_size;
-    int64_t *lists = (int64_t *)(between + b->floats);
-    first.result = between - begin * first.columns * b->width;
-    first.result_stride = b->width;
-    compute_rows(&first, begin, last_sample * first.rows + bottom, 0, first.panels, lists);
-    second.source = first.result;
+    int64_t *lists = (int64_t *)(between + b->floats), columns = b->left + second.width + b->right;
+    int64_t line = columns * b->width;
+    for (int64_t k = 0; k < end - begin; k++) {
+        fill_zero(between + k * line, b->left * b->width);
+        fill_zero(between + k * line + (columns - b->right) * b->width, b->right * b->width);
+    }
+    if (b->copied)
+        copy_rows(&second, panel * PANEL, second.outputs, begin, end, between + b->left * b->width, line, b->width);
+    else {
+        Convolution first = some_outputs(&b->first, panel, last_panel);
+        first.result = between + b->left * b->width - begin * line;
+        first.line = columns, first.result_stride = b->width;
+        compute_rows(&first, begin, end, 0, first.panels, lists);
+    }
+    second.source = between - begin * line;
     second.result += panel * PANEL;
     if (second.residual) second.residual += panel * PANEL;
-    compute_rows(&second, sample * second.rows + row, last_sample * second.rows + last_row, 0, second.panels, lists);
+    if (!b->tile)
+        compute_rows(&second, sample * second.rows + row, last_sample * second.rows + last_row, 0, second.panels, lists);
+    else
+        for (; sample <= last_sample; sample++)
+            for (int64_t r = row; r < last_row; r++)
+                compute_row(&second, b->tile, second.source + sample * height * line, line, b->width, sample, r);
 }
 
 // Cut two convolutions into blocks and chunks; false if too much would be computed twice.
 static bool cut_both(Both *b, int threads) {
     const Convolution *first = &b->first, *second = &b->second;
-    int64_t stride = second->stride[0], lines = 0;
-    for (b->chunk = imin(MAX_CHUNK, first->panels); b->chunk; b->chunk--) {
-        b->chunks = ceil_div(first->panels, b->chunk);
-        b->chunk = ceil_div(first->panels, b->chunks);
-        lines = BETWEEN_FLOATS / (first->columns * b->chunk * PANEL);
+    int64_t stride = second->stride[0], lines = 0, terms = b->copied ? 1 : imax(first->terms, FEW_TERMS);
+    if (b->tile) {
+        int64_t met = (second->columns - 1) * second->stride[1] + second->kernel[1];
+        b->left = second->padding[1], b->right = imax(met - b->left - second->width, 0);
+    }
+    int64_t columns = b->left + second->width + b->right;
+    for (b->chunk = imin(MAX_CHUNK, second->panels); b->chunk; b->chunk--) {
+        b->chunks = ceil_div(second->panels, b->chunk);
+        b->chunk = ceil_div(second->panels, b->chunks);
+        lines = BETWEEN_FLOATS / (columns * b->chunk * PANEL);
         b->rows = second->rows;
-        if (lines >= first->rows) break;
+        if (lines >= second->height) break;
         int64_t most = floor_div(lines - rows_met(second, 1), stride) + 1;
         if (most < 1) continue;
         b->rows = ceil_div(second->rows, ceil_div(second->rows, most));
         int64_t twice = rows_met(second, b->rows) - b->rows * stride;
-        if (twice * imax(first->terms, FEW_TERMS) <= TERMS_TWICE * b->rows * stride) break;
+        if (twice * terms <= TERMS_TWICE * b->rows * stride) break;
     }
     if (!b->chunk) return false;
-    int64_t images = imin(second->samples * b->chunks / (PARTS_OF_THREAD * threads), lines / first->rows);
+    int64_t images = imin(second->samples * b->chunks / (PARTS_OF_THREAD * threads), lines / second->height);
     b->images = imin(imax(images, 1), second->samples);
-    b->lines = b->images > 1 ? b->images * first->rows : imin(rows_met(second, b->rows), first->rows);
+    b->lines = b->images > 1 ? b->images * second->height : imin(rows_met(second, b->rows), second->height);
     b->width = b->chunk * PANEL;
     b->blocks = ceil_div(second->samples, b->images) * ceil_div(second->rows, b->rows);
-    b->by_blocks = b->lines * first->stride[0] * first->width * first->channels > b->width * first->terms;
+    b->by_blocks =
+        b->copied || b->lines * first->stride[0] * first->width * first->channels > b->width * first->terms;
     return true;
 }
 
@@ -476,22 +583,29 @@ static bool cut_both(Both *b, int threads) {
 static bool convolve_both(Both *b) {
     Convolution *first = &b->first, *second = &b->second;
     int threads = tt_threads();
-    bool done = plan_convolution(first) && cut_both(b, threads);
+    int64_t stride[4] = {second->source_stride[0], second->source_stride[1], second->source_stride[2], 1};
+    b->tile = row_tile_of(second);
+    second->panels = ceil_div(second->outputs, PANEL);
+    bool done = (b->copied || plan_convolution(first)) && cut_both(b, threads);
     if (done) {
-        second->source_stride[2] = b->width;
-        second->source_stride[1] = first->columns * b->width;
-        second->source_stride[0] = first->rows * second->source_stride[1];
+        if (!b->copied) {
+            stride[2] = b->width;
+            stride[1] = (b->left + second->width + b->right) * b->width;
+            stride[0] = second->height * stride[1];
+        }
+        memcpy(second->source_stride, stride, sizeof stride);
         done = plan_convolution(second);
     }
     if (done) {
-        int64_t lists = imax(lists_size(first, b->lines), lists_size(second, b->images * second->rows));
-        b->floats = round_to_lines(b->lines * second->source_stride[1]);
+        int64_t lists = imax(lists_size(first, b->lines), lists_size(second, b->images * second->rows)), reach = 0;
+        if (b->tile) reach = (ROW_POSITIONS - 1) * second->stride[1] * b->width;  // beyond the last position
+        b->floats = round_to_lines(b->lines * (b->left + second->width + b->right) * b->width + reach);
         b->scratch_size = b->floats + round_to_lines(2 * lists) + CACHE_LINE;
         b->scratch = alloc_floats((size_t)(threads * b->scratch_size));
         done = b->scratch;
     }
-    if (done)
-        tt_parallel_for(convolve_both_part, b, b->blocks * b->chunks, work_of(first) + work_of(second), threads);
+    int64_t work = work_of(second) + (b->copied ? 0 : work_of(first));
+    if (done) tt_parallel_for(convolve_both_part, b, b->blocks * b->chunks, work, threads);
     forget(first);
     forget(second);
     free(b->scratch);
@@ -560,7 +674,7 @@ static bool read_convolution(const Settings *s, const int64_t *size, Convolution
         places[d] = (size[1 + d] + 2 * c->padding[d] - c->dilation[d] * (c->kernel[d] - 1) - 1) / c->stride[d] + 1;
         if (size[1 + d] + 2 * c->padding[d] - c->dilation[d] * (c->kernel[d] - 1) < 1) return false;
     }
-    c->rows = places[0], c->columns = places[1], c->result_stride = outputs;
+    c->rows = places[0], c->columns = c->line = places[1], c->result_stride = outputs;
     return read_weight(c, s->weight, s->bias) && read_epilogue(s->activation, s->low, s->high, &c->epilogue);
 }
 
@@ -586,7 +700,9 @@ KERNEL(convolved, x, weight, bias, residual, kernel, stride, padding, dilation, 
         return FALLBACK;
     c.source = float_data(args->x);
     PyObject *result = result_of_convolution(&c, args->x, args->residual, args->out);
-    if (!result || result == FALLBACK || convolve(&c)) return result;
+    if (!result || result == FALLBACK) return result;
+    Both b = {.second = c, .copied = true};
+    if ((row_tile_of(&c) && convolve_both(&b)) || convolve(&c)) return result;
     Py_DECREF(result);
     return FALLBACK;
 }
