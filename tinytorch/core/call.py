@@ -90,6 +90,7 @@ class Facts(NamedTuple):
     view: bool
     overload: int | None
     operands: int
+    of_tensors: bool
     elementwise: bool
     of_floats: bool
     direct: bool
@@ -132,7 +133,7 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
         records=records, outputs=op.outputs if outward else 1, residuals=len(op.residuals), several=several,
         result=outward and op.result is not None, view=outward and op.view,
         overload=None if writes or op.overload is None else op.overload[0],
-        operands=operands, elementwise=operands == 2 and op.elementwise,
+        operands=operands, of_tensors=op.of_tensors, elementwise=operands == 2 and op.elementwise,
         of_floats=operands == 2 and op.of_floats is not None,
         direct=outward and native.direct(_of_arrays(op)) is not None,
         saved=saved if saved is not None and saved[1] in _COMMON else None,
@@ -331,8 +332,10 @@ def _definition(
                                     and (FLOATING or (ACCEPTED is not None and kind not in ACCEPTED))
                                 ):
                                     arrays = list(promoted(OP, *values))
-                            elif (kind is _F32 or kind is _F64) and (
-                                type(values[1]) is float or type(values[1]) is int
+                            elif (
+                                not F.of_tensors
+                                and (kind is _F32 or kind is _F64)
+                                and (type(values[1]) is float or type(values[1]) is int)
                             ):
                                 arrays = [values[0]._array, values[1]]
                                 if QUICK:
