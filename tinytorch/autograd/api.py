@@ -17,7 +17,6 @@ from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import BatchLevel, Event, in_vmap, innermost, local, short, traced_as
-from tinytorch.core.notes import leave
 from tinytorch.core.supplied import batches, batching, declare_members, sparse
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
@@ -65,38 +64,34 @@ def backward(
         >>> x.grad
         tensor([5., 5.])
     """
-    try:
-        if grad_variables is not None:
-            warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
-            if grad_tensors is not None:
-                raise RuntimeError(
-                    "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
-                    "Please only use `grad_tensors`."
-                )
-            grad_tensors = grad_variables
-        targets = None if inputs is None else _targets(inputs, "backward")
-        if create_graph:
-            warn(
-                "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
-                "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
-                "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters "
-                "to None after use to break the cycle and avoid the leak.",
-                once=True,
+    if grad_variables is not None:
+        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
+                "Please only use `grad_tensors`."
             )
-        start = _start(tensors, grad_tensors)
-        if observer is not None:
-            observer(tensors)
-        edges = None
-        if targets is not None:
-            for target in targets:
-                if isinstance(target, Tensor):
-                    target.retain_grad()  # so a non-leaf gets its gradient, as in PyTorch
-            edges = [_edge(target) for target in targets]
-        retain = create_graph if retain_graph is None else retain_graph
-        walk(start, retain, create_graph, edges)
-    except Exception:
-        leave()
-        raise
+        grad_tensors = grad_variables
+    targets = None if inputs is None else _targets(inputs, "backward")
+    if create_graph:
+        warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
+            "avoid this. If you have to use this function, make sure to reset the .grad fields of your parameters "
+            "to None after use to break the cycle and avoid the leak.",
+            once=True,
+        )
+    start = _start(tensors, grad_tensors)
+    if observer is not None:
+        observer(tensors)
+    edges = None
+    if targets is not None:
+        for target in targets:
+            if isinstance(target, Tensor):
+                target.retain_grad()  # so a non-leaf gets its gradient, as in PyTorch
+        edges = [_edge(target) for target in targets]
+    retain = create_graph if retain_graph is None else retain_graph
+    walk(start, retain, create_graph, edges)
 
 
 @traced_as("op")
@@ -133,63 +128,58 @@ def grad(
         >>> dy.item(), d2y.item()
         (27.0, 18.0)
     """
-    try:
-        if not only_inputs:
-            warn(
-                "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
-                "other parts of the graph, please use torch.autograd.backward.",
-                FutureWarning,
+    if not only_inputs:
+        warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+        )
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    retain = create_graph if retain_graph is None else retain_graph
+    unused = allow_unused or materialize_grads
+    rest = {"retain_graph": retain, "create_graph": create_graph, "allow_unused": unused}
+    if is_grads_batched:
+        size = _check_batch(outputs, grad_outputs)
+        found = batches.gradients_of_batch(grad, size, outputs, inputs, grad_outputs, rest)
+        if materialize_grads:
+            targets = _targets(inputs, "grad")
+            found = [
+                constant(np.zeros_like(target._array)) if g is None else g  # type: ignore[union-attr]
+                for g, target in zip(found, targets, strict=True)
+            ]
+        return tuple(found)
+    if in_vmap():
+        found = batching.batched_grad(grad, outputs, inputs, grad_outputs, materialize_grads, rest)
+        if found is not NotImplemented:
+            return found
+    targets = _targets(inputs, "grad")
+    start = _start(outputs, grad_outputs)
+    for target in targets:
+        if isinstance(target, Tensor) and not target.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    edges = [_edge(target) for target in targets]
+    captured = walk(start, retain, create_graph, edges, capture=True)
+    results: list[Tensor | None] = []
+    for k, (target, edge) in enumerate(zip(targets, edges, strict=True)):
+        g = captured.get(edge)
+        if g is None and materialize_grads:
+            if not isinstance(target, Tensor):
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            g = constant(np.zeros_like(target._array))
+            g._requires_grad = create_graph
+        elif g is None and not allow_unused:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
             )
-        if materialize_grads and allow_unused is False:
-            raise ValueError(
-                "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-                "allow_unused=False."
-            )
-        retain = create_graph if retain_graph is None else retain_graph
-        unused = allow_unused or materialize_grads
-        rest = {"retain_graph": retain, "create_graph": create_graph, "allow_unused": unused}
-        if is_grads_batched:
-            size = _check_batch(outputs, grad_outputs)
-            found = batches.gradients_of_batch(grad, size, outputs, inputs, grad_outputs, rest)
-            if materialize_grads:
-                targets = _targets(inputs, "grad")
-                found = [
-                    constant(np.zeros_like(target._array)) if g is None else g  # type: ignore[union-attr]
-                    for g, target in zip(found, targets, strict=True)
-                ]
-            return tuple(found)
-        if in_vmap():
-            found = batching.batched_grad(grad, outputs, inputs, grad_outputs, materialize_grads, rest)
-            if found is not NotImplemented:
-                return found
-        targets = _targets(inputs, "grad")
-        start = _start(outputs, grad_outputs)
-        for target in targets:
-            if isinstance(target, Tensor) and not target.requires_grad:
-                raise RuntimeError("One of the differentiated Tensors does not require grad")
-        edges = [_edge(target) for target in targets]
-        captured = walk(start, retain, create_graph, edges, capture=True)
-        results: list[Tensor | None] = []
-        for k, (target, edge) in enumerate(zip(targets, edges, strict=True)):
-            g = captured.get(edge)
-            if g is None and materialize_grads:
-                if not isinstance(target, Tensor):
-                    raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-                g = constant(np.zeros_like(target._array))
-                g._requires_grad = create_graph
-            elif g is None and not allow_unused:
-                raise RuntimeError(
-                    f"The differentiated Tensor at index {k} appears to not have been used in the graph. Set "
-                    "allow_unused=True if this is the desired behavior."
-                )
-            as_gradient = None if g is None or type(target) is Tensor else getattr(target, "_as_gradient", None)
-            if as_gradient is not None:
-                g = as_gradient(g)  # (the engine sees the values of a sparse tensor)
-            results.append(g)
-        return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
-    except Exception:
-        leave()
-        raise
+        as_gradient = None if g is None or type(target) is Tensor else getattr(target, "_as_gradient", None)
+        if as_gradient is not None:
+            g = as_gradient(g)  # (the engine sees the values of a sparse tensor)
+        results.append(g)
+    return dict(zip(inputs, results, strict=True)) if type(inputs) is dict else tuple(results)
 
 
 # Arguments ------------------------------------------------------------------------------------------
@@ -342,28 +332,24 @@ def _requires_grad(self: Tensor) -> bool:
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
-    try:
-        if not isinstance(value, (bool, np.bool_)):
-            raise RuntimeError("requires_grad must be a bool")
-        if self._edge is not None:
-            hint = (
-                " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
-                "var_no_grad = var.detach()."
-            )
-            raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{'' if value else hint}")
-        if value and self._array.dtype.kind not in DIFFERENTIABLE:
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-        if value and self._cell is None and not local.state.inference:
-            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        self._requires_grad = bool(value)
-        view = self._view
-        if view is not None:
-            if value and not view.own:
-                self._accumulator = None  # from now on its gradient is accumulated
-            view.own = bool(value)
-    except Exception:
-        leave()
-        raise
+    if not isinstance(value, (bool, np.bool_)):
+        raise RuntimeError("requires_grad must be a bool")
+    if self._edge is not None:
+        hint = (
+            " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+            "var_no_grad = var.detach()."
+        )
+        raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{'' if value else hint}")
+    if value and self._array.dtype.kind not in DIFFERENTIABLE:
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    if value and self._cell is None and not local.state.inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+    self._requires_grad = bool(value)
+    view = self._view
+    if view is not None:
+        if value and not view.own:
+            self._accumulator = None  # from now on its gradient is accumulated
+        view.own = bool(value)
 
 
 @traced_as("refused")
@@ -374,16 +360,12 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         >>> torch.zeros(2).requires_grad_()
         tensor([0., 0.], requires_grad=True)
     """
-    try:
-        _check_outside_of_transforms("requires_grad_() (or perhaps using torch.autograd.functional.* APIs)")
-        if requires_grad and self._array.dtype.kind not in DIFFERENTIABLE:
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if self._edge is None or not requires_grad:
-            self.requires_grad = requires_grad
-        return self
-    except Exception:
-        leave()
-        raise
+    _check_outside_of_transforms("requires_grad_() (or perhaps using torch.autograd.functional.* APIs)")
+    if requires_grad and self._array.dtype.kind not in DIFFERENTIABLE:
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    if self._edge is None or not requires_grad:
+        self.requires_grad = requires_grad
+    return self
 
 
 def _check_outside_of_transforms(name: str) -> None:
@@ -666,9 +648,6 @@ def _backward(
     before, overriding.asks = overriding.asks, ALL_DISABLED  # (as `quiet`)
     try:
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-    except Exception:
-        leave()
-        raise
     finally:
         overriding.asks = before
 

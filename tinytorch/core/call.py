@@ -197,7 +197,7 @@ def _unwrapping(THIS: Caller) -> Callable[[list[Any]], Any]:
             if isinstance(y, Tensor):
                 if y._array.dtype is kind and (usual or not (FLOATING or (SELECTS and kind not in ACCEPTED))):
                     return [x._array, y._array]
-            elif usual and (type(y) is float or type(y) is int):
+            elif usual and not OP.of_tensors and (type(y) is float or type(y) is int):
                 return [x._array, (number(y, kind) if y else np.asarray(y, kind)) if AS_ARRAY else y]
         try:
             return list(promoted(OP, x, y))

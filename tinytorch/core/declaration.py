@@ -60,7 +60,8 @@ class Op:
 
     caller: Any
     operands = 0
-    elementwise = linear = in_float32 = numbers = floating = broadcasts = view = data_dependent = moves = False
+    elementwise = linear = in_float32 = numbers = floating = of_tensors = False
+    broadcasts = view = data_dependent = moves = False
     lifts = property(lambda self: self.batch == "elementwise")  # see `ops/batching.py`
     of_floats: Callable[..., Any] | None = None
     outputs = 1

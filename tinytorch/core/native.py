@@ -81,7 +81,7 @@ def function_of(op: Op, definition: Any, twin: Any, writes: bool) -> Any:
         tuple([op if value is MISSING else value for value in op.defaults]), names[positional:] or None, op.inputs,
         tuple(map(bool, op._constant)), operands, positional, overload, op.records, op.view,
         bool(operands) and op.floating, op.laid, writes, op.result, op.many is not None, op.outputs, len(op.residuals),
-        op.numbers,
+        op.numbers, op.of_tensors,
     )  # fmt: skip
     return definition if function is None else _named_as(definition, function)
 
@@ -91,13 +91,12 @@ def declared(definition: Any) -> Any:
     return asking(definition, definition)
 
 
-def asking(definition: Any, function: Any, of_tensors: bool = False) -> Any:
+def asking(definition: Any, function: Any) -> Any:
     """Return the twin of a function that asks the classes of its arguments, and then calls another; or the function.
 
     Args:
         definition: the function.
         function: what it calls: that of an op, or one with a declared twin (`short` and `alike` of core/mode.py).
-        of_tensors: whether a number in the place of a tensor is an error.
     """
     if library is None:
         return definition
@@ -106,7 +105,7 @@ def asking(definition: Any, function: Any, of_tensors: bool = False) -> Any:
         return definition
     if len(twin) > 1:
         return _named_as(definition, library.method(definition, *twin))
-    return _named_as(definition, library.asking(definition, *twin, of_tensors)) if _is_twin(twin[0]) else definition
+    return _named_as(definition, library.asking(definition, *twin)) if _is_twin(twin[0]) else definition
 
 
 def _is_twin(function: Any) -> bool:

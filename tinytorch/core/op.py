@@ -30,7 +30,9 @@ _FACTS = frozenset(
     "many joint outputs nondiff residuals view broadcasts result overload refuses data_dependent holds complex moves "
     "batch own_layout loss multiply_adds".split()
 )
-_OF_POINTWISE = frozenset("floating in_float32 numbers refuses complex moves batch own_layout multiply_adds".split())
+_OF_POINTWISE = frozenset(
+    "floating in_float32 numbers of_tensors refuses complex moves batch own_layout multiply_adds".split()
+)
 
 
 def op(
@@ -124,6 +126,7 @@ def pointwise(
         of_floats: replaces the ufunc for arrays of float32.
         refuses, complex, moves, batch, own_layout, multiply_adds: see `op`.
         in_float32: do not round a number to the 16 bits of the tensor, but compute in float32; needs `f(x, 1) == x`.
+        of_tensors: a number in the place of an operand is an error.
         numbers: the kernel gets a Python number as it is, as NumPy's ufuncs do; any other kernel an array of the dtype.
         **facts: also, per argument, in order, the formula of its gradient, or None.
     """

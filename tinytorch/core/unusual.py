@@ -27,7 +27,7 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
     """
     if made.name == "sub":
         refuse_booleans(x, y)
-    if not made.in_float32:
+    if not (made.in_float32 or made.of_tensors):
         if isinstance(x, Tensor) and not isinstance(y, Tensor):
             kind = x._array.dtype.kind
             if kind == "f" and type(y) in PLAIN_NUMBERS:  # (NumPy would widen bfloat16)
@@ -40,8 +40,9 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
             if kind == "f" and type(x) in PLAIN_NUMBERS:
                 made.refuse_dtype(y._array.dtype)
                 return _taken(made, x, y._array.dtype), y._array
+    numbers = () if made.of_tensors else NUMBERS
     x, y = (
-        each if isinstance(each, (Tensor, np.ndarray, *NUMBERS)) else made.adopted(each, k)
+        each if isinstance(each, (Tensor, np.ndarray, *numbers)) else made.adopted(each, k)
         for k, each in enumerate((x, y))
     )
     operands = []

@@ -27,7 +27,7 @@ from tinytorch.ops.register import no_such_call, pointwise, public
 
 #: Declaration arguments that several ops share.
 _OF_ONE: dict[str, Any] = {"method": True, "in_place": "function", "out": "same"}
-_OF_TENSORS: dict[str, Any] = {"method": True, "out": "promoted", "operands": "tensors"}
+_OF_TENSORS: dict[str, Any] = {"method": True, "out": "promoted", "of_tensors": True}
 
 
 def zero_gradient(g: Tensor) -> Tensor:
@@ -533,7 +533,7 @@ def minimum(x: Any, y: Any) -> Any:
 
 @elementwise(
     np.fmax, refuses="maximum_cpu", x=lambda g, x, y: kept(g, (x >= y) | isnan(y)),
-    y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))), method=True, out="promoted", operands="tensors",
+    y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))), method=True, out="promoted", of_tensors=True,
 )  # fmt: skip
 def fmax(x: Any, y: Any) -> Any:
     """Return the larger of `x` and `y`; where one is NaN, the other.
@@ -546,7 +546,7 @@ def fmax(x: Any, y: Any) -> Any:
 
 @elementwise(
     np.fmin, refuses="minimum_cpu", x=lambda g, x, y: kept(g, (x <= y) | isnan(y)),
-    y=lambda g, x, y: kept(g, ~((x <= y) | isnan(y))), method=True, out="promoted", operands="tensors",
+    y=lambda g, x, y: kept(g, ~((x <= y) | isnan(y))), method=True, out="promoted", of_tensors=True,
 )  # fmt: skip
 def fmin(x: Any, y: Any) -> Any:
     """Return the smaller of `x` and `y`; where one is NaN, the other.

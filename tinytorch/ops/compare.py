@@ -13,7 +13,7 @@ from tinytorch.ops.arguments import exemplified
 
 #: Declaration arguments that several ops share.
 _OF_TWO: dict[str, Any] = {"x": None, "y": None, "method": True, "in_place": True, "out": "promoted"}
-_OF_TENSORS: dict[str, Any] = {"operands": "tensors", "complex": OWN} | _OF_TWO
+_OF_TENSORS: dict[str, Any] = {"of_tensors": True, "complex": OWN} | _OF_TWO
 _OF_BITS: dict[str, Any] = {"operands": "number first"} | _OF_TWO
 
 

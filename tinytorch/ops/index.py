@@ -16,7 +16,6 @@ import numpy as np
 from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import on_one_memory
 from tinytorch.core.mode import Event, local, short
-from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
@@ -434,70 +433,62 @@ def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
 @short("getitem", selected, part, inserted)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """Return the elements selected by `key`: a view for ints, slices, None and ..., a copy for tensors."""
+    kind = type(key)
     try:
-        kind = type(key)
-        try:
-            if kind is int:
-                return selected(self, (key, ...))
-            if kind is slice and key.step is None and self._array.ndim:
-                return part(self, (_checked_slice(key),))
-            if (
-                kind is Tensor
-                and (array := key._array).dtype is _INT64
-                and type(array) is np.ndarray
-                and array.ndim
-                and self._array.ndim
-            ):
-                return _indexed(self, (array,))
-            step_op, steps, indices = _parsed(self, key)
-            if not indices:
-                return step_op(self, steps)
-            return _indexed(self if step_op is None else step_op(self, steps), indices)
-        except IndexError as error:
-            if "array" in str(error) or "axis" in str(error):
-                raise kernels.translated(error, self._array.ndim) from None
-            raise
-    except Exception:
-        leave()
+        if kind is int:
+            return selected(self, (key, ...))
+        if kind is slice and key.step is None and self._array.ndim:
+            return part(self, (_checked_slice(key),))
+        if (
+            kind is Tensor
+            and (array := key._array).dtype is _INT64
+            and type(array) is np.ndarray
+            and array.ndim
+            and self._array.ndim
+        ):
+            return _indexed(self, (array,))
+        step_op, steps, indices = _parsed(self, key)
+        if not indices:
+            return step_op(self, steps)
+        return _indexed(self if step_op is None else step_op(self, steps), indices)
+    except IndexError as error:
+        if "array" in str(error) or "axis" in str(error):
+            raise kernels.translated(error, self._array.ndim) from None
         raise
 
 
 @short("setitem")
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """Write `value`, a number or a tensor that broadcasts, to the elements selected by `key`."""
+    if not isinstance(value, _OPERANDS):
+        raise TypeError(f"can't assign a {_kind_name_of(value)} to a {self.type()}")
+    if key is False:
+        return  # selects nothing
     try:
-        if not isinstance(value, _OPERANDS):
-            raise TypeError(f"can't assign a {_kind_name_of(value)} to a {self.type()}")
-        if key is False:
-            return  # selects nothing
-        try:
-            step_op, steps, indices = _parsed(self, None if key is True else key)
-            recorded = _seen(self, value)
-            own = isinstance(value, Tensor) and on_one_memory(value, self)
-            if not (recorded or own or 0 in self._array.strides):
-                _write_directly(self, step_op, steps, indices, value)  # nothing to record, no view needed
-                return
-            whole = step_op is None or _takes_all(steps, self._array.shape)
-            target = self if whole else step_op(self, steps)
-            if not isinstance(value, Tensor):
-                value = constant(cast(np.asarray(fitting_item(value, target._array)), target._array.dtype))
-            if not indices:
-                shape = value._array.shape
-                if shape or not target._array.ndim:
-                    _copy[1](target, _expanded(value, target._array.shape))
-                else:
-                    _fill[1][1](target, value)
-                return
-            if own and _is_fill(indices, value):
-                value = value.clone()  # read the number before the write changes it
-            value = _without_leading_ones(value, target._array, indices)
-            _index_put[1](target, _kept(indices, recorded), value, False)
-        except IndexError as error:
-            if "array" in str(error) or "axis" in str(error):
-                raise kernels.translated(error, self._array.ndim) from None
-            raise
-    except Exception:
-        leave()
+        step_op, steps, indices = _parsed(self, None if key is True else key)
+        recorded = _seen(self, value)
+        own = isinstance(value, Tensor) and on_one_memory(value, self)
+        if not (recorded or own or 0 in self._array.strides):
+            _write_directly(self, step_op, steps, indices, value)  # nothing to record, no view needed
+            return
+        whole = step_op is None or _takes_all(steps, self._array.shape)
+        target = self if whole else step_op(self, steps)
+        if not isinstance(value, Tensor):
+            value = constant(cast(np.asarray(fitting_item(value, target._array)), target._array.dtype))
+        if not indices:
+            shape = value._array.shape
+            if shape or not target._array.ndim:
+                _copy[1](target, _expanded(value, target._array.shape))
+            else:
+                _fill[1][1](target, value)
+            return
+        if own and _is_fill(indices, value):
+            value = value.clone()  # read the number before the write changes it
+        value = _without_leading_ones(value, target._array, indices)
+        _index_put[1](target, _kept(indices, recorded), value, False)
+    except IndexError as error:
+        if "array" in str(error) or "axis" in str(error):
+            raise kernels.translated(error, self._array.ndim) from None
         raise
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tinytorch.core.inplace import check_overlap
-from tinytorch.core.notes import leave
 from tinytorch.core.op import in_place, operator_of
 from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor
@@ -30,9 +29,6 @@ def _operator(op: Any) -> Any:
             return op(self, other)
         except TypeError:
             return NotImplemented
-        except Exception:
-            leave()
-            raise
 
     call.operated = op  # type: ignore[attr-defined]
     return call
@@ -55,9 +51,6 @@ def _comparison(op: Any) -> Any:
                 return op(self, other)
             except TypeError:
                 return NotImplemented
-            except Exception:
-                leave()
-                raise
         return NotImplemented
 
     compare.operated = op  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """Registration of public functions: each op or tensor function states all its properties once, at its declaration.
 
-    hypot = pointwise("hypot", np.hypot, x=…, y=…, method=True, in_place=True, out="promoted", operands="tensors")
+    hypot = pointwise("hypot", np.hypot, x=…, y=…, method=True, in_place=True, out="promoted", of_tensors=True)
 
     @public(method=True, out="diff", also="special.diff")
     def diff(input, n=1, dim=-1): ...
@@ -29,7 +29,7 @@ from tinytorch.core.notes import leave
 from tinytorch.core.supplied import declare_members, left_out, outputs, sparse
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.ops import autocast, overrides
-from tinytorch.ops.signature import UNTOLD, again, mistake
+from tinytorch.ops.signature import UNTOLD, again
 
 __all__ = [
     "Builtin", "Function", "asking", "autocasting", "functions", "namespace", "no_such_call", "pointwise", "public",
@@ -40,9 +40,6 @@ F = TypeVar("F")
 #: Public functions by their dotted names below `torch`: "prod", "linalg.inv", "nn.functional.relu".
 functions: dict[str, Function] = {}
 _lowered: dict[Any, Any] = {}
-
-#: Whether both operands must be tensors, and if not, the signatures that PyTorch lists in its error.
-Operands = tuple[bool, tuple[str, ...]]
 
 
 def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
@@ -104,7 +101,7 @@ class Function(Builtin):
         python: whether PyTorch defines the function in `torch.functional`, in Python.
         asks: whose `__torch_function__` may handle a call (see `public`).
         listed: whether `overrides.get_overridable_functions` lists the function.
-        operands: whether both arguments must be tensors, and the signatures listed in PyTorch's error; or None.
+        operands: the signatures in PyTorch's error for numbers in the place of both operands; None if they are allowed.
     """
 
     __slots__ = (
@@ -114,8 +111,8 @@ class Function(Builtin):
 
     def __init__(
         self, name: str, raw: Any, rule: str | None = None, autocast: str | None = None, lowered: Any = None,
-        operands: Operands | None = None, binds: bool | None = None, python: bool = False, asks: str = "arguments",
-        listed: bool = True,
+        operands: tuple[str, ...] | None = None, binds: bool | None = None, python: bool = False,
+        asks: str = "arguments", listed: bool = True,
     ) -> None:  # fmt: skip
         self.name, self.raw, self.rule, self.operands = name, raw, rule, operands
         self.autocast, self.lowered = autocast, raw if lowered is None else lowered
@@ -129,7 +126,7 @@ class Function(Builtin):
         call.__name__ = call.__qualname__ = f"{home}_{own}" if home in ("fft", "linalg", "special") else own
         call.__module__ = f"{sys.modules['tinytorch'].__name__}.{home}".rstrip(".")
         call.__wrapped__ = raw
-        super().__init__(native.asking(call, raw, bool(operands and operands[0])))
+        super().__init__(native.asking(call, raw))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return MethodType(self, instance) if self.binds and instance is not None else self
@@ -174,7 +171,9 @@ class Function(Builtin):
             out = (kwargs := dict(kwargs)).pop("out")
         if self.operands is not None:
             args, kwargs = self.op.bind(args, kwargs), {}
-            self._check_operands(args)
+            first, second = [isinstance(each, Tensor) for each in args]
+            if not first and (len(self.operands) < 3 or not second):
+                raise no_such_call(self.__name__, args, self.operands)
         if out is not None:
             return outputs.into(self, out, args, kwargs)
         return (self.lowered if autocast.on else self.raw)(*args, **kwargs)
@@ -196,20 +195,11 @@ class Function(Builtin):
         call = lambda *args, **kwargs: self.called(args, kwargs)  # noqa: E731
         return again(error, call, self.__name__, self.raw, args, kwargs, self)
 
-    def _check_operands(self, args: tuple[Any, ...]) -> None:
-        """Raise PyTorch's error for a number in the place of an operand that must be a tensor."""
-        assert self.operands is not None
-        both, forms = self.operands
-        if both and (wrong := mistake(None, self.__name__, self.raw, args, {}, self)):
-            raise wrong
-        if not isinstance(args[0], Tensor) and (len(forms) < 3 or not isinstance(args[1], Tensor)):
-            raise no_such_call(self.__name__, args, forms)
-
 
 def _call(function: Function) -> Any:
     """Return the function's entry point; it is minimal since every public call runs it."""
     raw, modes, sequences = function.raw, function_modes, (list, tuple)
-    both = None if function.operands is None else function.operands[0]
+    operands = function.operands is not None
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -223,7 +213,7 @@ def _call(function: Function) -> Any:
                     break
             else:
                 if not (kwargs or modes.on or autocast.on) and (
-                    both is None or (len(args) == 2 and type(args[0]) is Tensor and (not both or kind is Tensor))
+                    not operands or (len(args) == 2 and type(args[0]) is Tensor)
                 ):
                     try:
                         return raw(*args)
@@ -235,7 +225,7 @@ def _call(function: Function) -> Any:
                 if made is not NotImplemented:
                     return made
             try:
-                if both is not None or "out" in kwargs or autocast.on:
+                if operands or "out" in kwargs or autocast.on:
                     return function.called(args, kwargs)
                 return raw(*args, **kwargs)
             except Exception as error:
@@ -273,13 +263,8 @@ _TENSOR_AND_NUMBER = (
 _NUMBER_FIRST = (_TENSOR_AND_NUMBER[0], "Number self, Tensor other", _TENSOR_AND_NUMBER[1])
 _EITHER = (_TENSOR_AND_NUMBER[0], f"{_NUMBER_FIRST[1]}, *, Tensor out = None", _TENSOR_AND_NUMBER[1])
 
-#: Which of two operands may be numbers: whether both must be tensors, and the signatures in PyTorch's error.
-OPERANDS: dict[str, Operands] = {
-    "tensors": (True, ()),
-    "tensor first": (False, _TENSOR_AND_NUMBER),
-    "number first": (False, _NUMBER_FIRST),
-    "either": (False, _EITHER),
-}
+#: Which of two operands may be a number: the signatures in PyTorch's error.
+OPERANDS = {"tensor first": _TENSOR_AND_NUMBER, "number first": _NUMBER_FIRST, "either": _EITHER}
 
 #: The transformations of functions for autocasting, by the names that declarations use.
 AUTOCAST: dict[str, Callable[[Any], Any]] = {
@@ -318,7 +303,7 @@ def public(
         autocast: how the function runs under autocasting: "low" (in low precision), "float32", "widest" (in the widest
             precision of the arguments), "alone" (autocasting is off inside it), "op" (an op that runs in low precision
             also when called by other functions).
-        operands: which of two operands may be numbers (a key of `OPERANDS`); None if any may.
+        operands: which of two operands may be a number (a key of `OPERANDS`); None if any may.
         method: whether the function is also a method of Tensor, under all its undotted names; or the methods' names.
         in_place: whether to derive the method `name_` of Tensor; "function" if `torch` has `name_` as well.
         binds: whether the function becomes a bound method as a class attribute; by default those of

@@ -13,7 +13,6 @@ import numpy as np
 from tinytorch.core.complex import OWN
 from tinytorch.core.declaration import missing_argument
 from tinytorch.core.mode import alike, short
-from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
 from tinytorch.core.supplied import bits, declare_members
@@ -44,25 +43,21 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
         tensor([[0, 1, 2],
                 [3, 4, 5]])
     """
-    try:
-        if len(shape) == 1:
-            first = shape[0]
-            if isinstance(first, (tuple, list)):
-                shape = tuple(first)
-            elif isinstance(first, dtypes.dtype):
-                return _view_of_type(input, first)
-        elif not shape:
-            if dtype is not None:
-                return _view_of_type(input, dtypes.as_dtype(dtype))
-            if size is None:
-                raise TypeError(
-                    "view() received an invalid combination of arguments - got (), but expected a size or a dtype"
-                )
-            shape = tuple(size)
-        return _view(input, shape)
-    except Exception:
-        leave()
-        raise
+    if len(shape) == 1:
+        first = shape[0]
+        if isinstance(first, (tuple, list)):
+            shape = tuple(first)
+        elif isinstance(first, dtypes.dtype):
+            return _view_of_type(input, first)
+    elif not shape:
+        if dtype is not None:
+            return _view_of_type(input, dtypes.as_dtype(dtype))
+        if size is None:
+            raise TypeError(
+                "view() received an invalid combination of arguments - got (), but expected a size or a dtype"
+            )
+        shape = tuple(size)
+    return _view(input, shape)
 
 
 def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
@@ -102,23 +97,19 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
                 [2, 3],
                 [4, 5]])
     """
-    try:
-        if named:
-            shape = ints_of("reshape", "shape", shape, named)
-        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-            shape = tuple(shape[0])
-        elif not shape:
-            raise missing_argument("reshape", "shape")
-        array = input._memory
-        if array.flags.c_contiguous:
-            return _view(input, shape)
-        sizes = kernels.inferred(array.size, ints_of("reshape", "shape", (shape,)))
-        if kernels.can_view(array, sizes):
-            return _reshape_alias(input, sizes)
-        return _unsafe_view(_contiguous(input), sizes)
-    except Exception:
-        leave()
-        raise
+    if named:
+        shape = ints_of("reshape", "shape", shape, named)
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = tuple(shape[0])
+    elif not shape:
+        raise missing_argument("reshape", "shape")
+    array = input._memory
+    if array.flags.c_contiguous:
+        return _view(input, shape)
+    sizes = kernels.inferred(array.size, ints_of("reshape", "shape", (shape,)))
+    if kernels.can_view(array, sizes):
+        return _reshape_alias(input, sizes)
+    return _unsafe_view(_contiguous(input), sizes)
 
 
 @public("", method="reshape_as")

@@ -93,8 +93,9 @@ def again(
         except UNTOLD as later:
             error = later
     # (Of a function that PyTorch writes in Python, too, Python says which arguments are missing or unknown.)
-    in_python = public is not None and public.binds and not isinstance(error, AttributeError)
-    if not in_python and (wrong := mistake(error, name, function, args, kwargs, public)):
+    in_python = ".autograd." in function.__module__ if public is None else public.binds
+    told = in_python and not isinstance(error, AttributeError)
+    if not told and (wrong := mistake(error, name, function, args, kwargs, public)):
         raise wrong from None
     if isinstance(error, (TypeError, AttributeError)) and (numbers := _as_numbers(function, args, own)):
         return call(*numbers[0], **numbers[1])
@@ -160,7 +161,6 @@ def mistake(
         if own not in parameters and not (key == "out" and public and public.rule):
             unknown.append(key)
     missing = [own for own in required if own not in values]
-    both = public is not None and public.operands is not None and public.operands[0]
     for k, (own, each) in enumerate(parameters.items()):
         if own not in values:
             if own in missing:
@@ -168,7 +168,7 @@ def mistake(
             continue
         value, (kind, none, _) = values[own], str(each.annotation).removeprefix("builtins.").partition(" | None")
         if op and k + skipped in op.inputs and each.name != op.many:
-            kind = "Tensor" if both or op.operands != 2 else "Operand"
+            kind = "Tensor" if op.of_tensors or op.operands != 2 else "Operand"
         shown, fits = _KINDS.get(kind, _KINDS.get(own, ("Tensor", lambda x: x is not lacking)))
         if not fits(value) and not (value is None and (none or each.default is None)):
             where = f" (position {k + 1})" if k < len(args) else ""

@@ -23,7 +23,7 @@ from tinytorch.kernels import transcendental as steps
 from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, return_types
-from tinytorch.ops.arguments import check_tensors, elementwise, exemplified, named, not_derived, not_implemented, op_of
+from tinytorch.ops.arguments import elementwise, exemplified, named, not_derived, not_implemented, op_of
 from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow, sigmoid
@@ -32,18 +32,6 @@ from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow, sigmo
 def _no_half(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel with PyTorch's error for 16-bit floats."""
     return functools.partial(kernels.refusing_half, kernel, f"{name}_cpu")
-
-
-def _of_tensors(caller: Any) -> Any:
-    """Wrap an op of two tensors as a function that rejects numbers and has PyTorch's parameter names."""
-
-    def call(input: Tensor, other: Tensor) -> Any:
-        check_tensors(caller.__name__, input=input, other=other)
-        return caller(input, other)
-
-    made = named(call, caller.__name__, caller.__doc__)
-    made.op = caller.op
-    return made
 
 
 # Gamma and related functions ----------------------------------------------------------------------
@@ -171,11 +159,10 @@ def _density(x: Tensor, y: Tensor) -> Tensor:
     return exp((x - 1) * log(y) - y - lgamma(x))
 
 
-@public(also="special.gammainc", method=True, in_place=True, out="promoted")
-@_of_tensors
 @elementwise(
     functools.partial(refusing, gamma.igamma, "igamma_cpu", "biu"), x=not_derived("igamma: input"),
     y=lambda g, x, y: g * _density(x, y),
+    also="special.gammainc", method=True, in_place=True, out="promoted", of_tensors=True,
 )  # fmt: skip
 def igamma(x: Any, y: Any) -> Any:
     """Return the regularized lower incomplete gamma function P(input, other).
@@ -190,11 +177,10 @@ def igamma(x: Any, y: Any) -> Any:
     """
 
 
-@public(also="special.gammaincc", method=True, in_place=True, out="promoted")
-@_of_tensors
 @elementwise(
     functools.partial(refusing, gamma.igammac, "igammac_cpu", "biu"), x=not_derived("igammac: input"),
     y=lambda g, x, y: -g * _density(x, y),
+    also="special.gammaincc", method=True, in_place=True, out="promoted", of_tensors=True,
 )  # fmt: skip
 def igammac(x: Any, y: Any) -> Any:
     """Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
@@ -363,11 +349,10 @@ def xlog1py(x: Any, y: Any) -> Any:
     """
 
 
-@public(method=True, out="promoted")
-@_of_tensors
 @elementwise(
     steps.logaddexp2, x=lambda g, x, y: g * sigmoid((x - y) * math.log(2)),
     y=lambda g, x, y: g * sigmoid((y - x) * math.log(2)),
+    method=True, out="promoted", of_tensors=True,
 )  # fmt: skip
 def logaddexp2(x: Any, y: Any) -> Any:
     """Return `log2(2 ** x + 2 ** y)`, computed without overflow.
@@ -434,20 +419,16 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 
 @elementwise(
-    steps.ldexp, name="ldexp", floating=True, complex=HOLOMORPHIC, own_layout=True, x=lambda g, y: g * pow(2.0, y),
-    y=lambda g, out: g * (out * math.log(2)),
+    steps.ldexp, floating=True, complex=HOLOMORPHIC, own_layout=True, x=lambda g, y: g * pow(2.0, y),
+    y=lambda g, out: g * (out * math.log(2)), method=True, in_place="function", out="promoted", of_tensors=True,
 )  # fmt: skip
-def _ldexp(x: Any, y: Any) -> Any:
+def ldexp(x: Any, y: Any) -> Any:
     """Return `x * 2 ** y`.
 
     Example:
         >>> torch.ldexp(torch.tensor([1.5, 2.0]), torch.tensor([1, 10]))
         tensor([   3., 2048.])
     """
-
-
-ldexp = public("ldexp", method=True, out="promoted")(_of_tensors(_ldexp))
-ldexp_ = public("ldexp_", method=True)(in_place(_ldexp))
 
 
 _power_of_two = pointwise("power_of_two", steps.power_of_two, x=None)
@@ -468,11 +449,10 @@ def frexp(input: Tensor) -> Any:
     return return_types.frexp(_frexp(input))
 
 
-@public(method=True, in_place=True, out="promoted")
-@_of_tensors
 @elementwise(
     functools.partial(refusing, np.nextafter, "nextafter_cpu", "biu"), x=lambda g, x, y: g.masked_fill(x == y, 0),
     y=lambda g: zero_gradient(g),
+    method=True, in_place=True, out="promoted", of_tensors=True,
 )  # fmt: skip
 def nextafter(x: Any, y: Any) -> Any:
     """Return the next floating-point number after `x` in the direction of `y`.
@@ -483,9 +463,10 @@ def nextafter(x: Any, y: Any) -> Any:
     """
 
 
-@public(method=True, in_place="function", out="promoted")
-@_of_tensors
-@elementwise(functools.partial(refusing, np.gcd, "gcd_cpu", "fVb"), refuses="gcd_cpu", x=None, y=None)
+@elementwise(
+    functools.partial(refusing, np.gcd, "gcd_cpu", "fVb"), refuses="gcd_cpu", x=None, y=None,
+    method=True, in_place="function", out="promoted", of_tensors=True,
+)  # fmt: skip
 def gcd(x: Any, y: Any) -> Any:
     """Return the greatest common divisor of integers.
 
@@ -495,9 +476,10 @@ def gcd(x: Any, y: Any) -> Any:
     """
 
 
-@public(method=True, in_place="function", out="promoted")
-@_of_tensors
-@elementwise(functools.partial(refusing, np.lcm, "lcm_cpu", "fVb"), refuses="lcm_cpu", x=None, y=None)
+@elementwise(
+    functools.partial(refusing, np.lcm, "lcm_cpu", "fVb"), refuses="lcm_cpu", x=None, y=None,
+    method=True, in_place="function", out="promoted", of_tensors=True,
+)  # fmt: skip
 def lcm(x: Any, y: Any) -> Any:
     """Return the least common multiple of integers.
 
@@ -505,9 +487,6 @@ def lcm(x: Any, y: Any) -> Any:
         >>> torch.lcm(torch.tensor([4, -3]), torch.tensor([6, 5]))
         tensor([12, 15])
     """
-
-
-i0_, gcd_, lcm_ = in_place(i0), in_place(gcd), in_place(lcm)
 
 
 _heaviside = pointwise(

@@ -23,7 +23,7 @@ from tinytorch.ops.register import no_such_call, pointwise, public
 
 #: Declaration arguments that several ops share.
 _OF_FLOATS: dict[str, Any] = {"floating": True, "method": True, "in_place": "function", "out": "promoted"}
-_OF_TWO: dict[str, Any] = {"method": True, "out": "promoted", "operands": "tensors"}
+_OF_TWO: dict[str, Any] = {"method": True, "out": "promoted", "of_tensors": True}
 
 _POWERS = tuple(
     f"{each} exponent, *, Tensor out = None"

@@ -10,7 +10,6 @@ import numpy as np
 
 from tinytorch.core.deterministic import unwritten
 from tinytorch.core.mode import local, short, tangents_of, tell_of_reading
-from tinytorch.core.notes import leave
 from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
@@ -55,19 +54,14 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
         >>> torch.arange(3).numpy()
         array([0, 1, 2])
     """
-    try:
-        if is_meta(self._array):
-            raise TypeError(
-                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
-                "first."
-            )
-        if self.requires_grad and not force and local.state.grad:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        tell_of_reading(self)
-        return self._array
-    except Exception:
-        leave()
-        raise
+    if is_meta(self._array):
+        raise TypeError(
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    if self.requires_grad and not force and local.state.grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    tell_of_reading(self)
+    return self._array
 
 
 def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -85,14 +79,10 @@ def item(self: Tensor) -> Any:
         >>> torch.tensor([2.5]).item()
         2.5
     """
-    try:
-        if self._array.size != 1:
-            raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
-        tell_of_reading(self)
-        return self._array.item()
-    except Exception:
-        leave()
-        raise
+    if self._array.size != 1:
+        raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
+    tell_of_reading(self)
+    return self._array.item()
 
 
 def tolist(self: Tensor) -> Any:
@@ -103,20 +93,16 @@ def tolist(self: Tensor) -> Any:
 
 def _len(self: Tensor) -> int:
     if self._array.ndim == 0:
-        raise TypeError("len() of a 0-d tensor")  # (without `leave`: NumPy asks each tensor of a list)
+        raise TypeError("len() of a 0-d tensor")
     return self._array.shape[0]
 
 
 def _bool(self: Tensor) -> bool:
-    try:
-        if self._array.size != 1:
-            what = "no values" if self._array.size == 0 else "more than one value"
-            raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
-        tell_of_reading(self, truth=True)
-        return bool(self._array.item())
-    except Exception:
-        leave()
-        raise
+    if self._array.size != 1:
+        what = "no values" if self._array.size == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    tell_of_reading(self, truth=True)
+    return bool(self._array.item())
 
 
 def _float(self: Tensor) -> float:

@@ -1029,22 +1029,24 @@ static Callable *new_callable(PyObject *definition, Run run) {
 
 // function_of_op(definition, op, kernel, ufunc, twin, node_class, overload_class, names, defaults, by_name, inputs,
 // constant, operands, positional, overload, records, view, floating, laid, writes, result, many, outputs, residuals,
-// numbers): see `core/native.py`. Among the defaults the op stands for an argument without one.
+// numbers, of_tensors): see `core/native.py`. Among the defaults the op stands for an argument without one.
 static PyObject *function_of_op(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *definition, *op, *kernel, *ufunc, *twin, *node_class, *overload_class, *names, *defaults, *by_name;
     PyObject *inputs, *constant, *converts;
     int operands, positional, overload, records, view, floating, laid, writes, many, outputs, residuals, numbers;
-    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiipppppOpiip:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
+    int of_tensors;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiipppppOpiipp:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
                           &node_class, &overload_class, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &by_name,
                           &PyTuple_Type, &inputs, &PyTuple_Type, &constant, &operands, &positional, &overload, &records,
                           &view, &floating, &laid, &writes, &converts, &many, &outputs, &residuals,
-                          &numbers)) {
+                          &numbers, &of_tensors)) {
         return NULL;
     }
     if (SIZE(inputs) > MAX_INPUTS || SIZE(names) > MAX_PARAMETERS) Py_RETURN_NONE;
     Callable *call = new_callable(definition, writes ? write_op : tt_call_op);
     if (!call) return NULL;
+    call->of_tensors = of_tensors;
     Facts *facts = call->facts = calloc(1, sizeof(Facts));
     if (!facts) {
         Py_DECREF(call);
@@ -1087,18 +1089,17 @@ static PyObject *function_of_op(PyObject *module, PyObject *args) {
     return (PyObject *)call;
 }
 
-// asking(definition, function, of_tensors): the same op, for callers whose arguments' classes are asked: those of a public
+// asking(definition, function): the same op, for callers whose arguments' classes are asked: those of a public
 // function or a member, the definition.
 static PyObject *asking(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *definition, *function;
-    int of_tensors = 0;
-    if (!PyArg_ParseTuple(args, "OO!|p:asking", &definition, callable_type, &function, &of_tensors)) return NULL;
+    if (!PyArg_ParseTuple(args, "OO!:asking", &definition, callable_type, &function)) return NULL;
     Callable *of = (Callable *)function;
     Callable *call = new_callable(definition, of->run);
     if (!call) return NULL;
     call->facts = of->facts;
-    call->of_tensors = of_tensors;
+    call->of_tensors = of->of_tensors;
     call->others = Py_XNewRef(of->others);
     call->owner = (Callable *)Py_NewRef((PyObject *)(of->owner ? of->owner : of));
     return (PyObject *)call;

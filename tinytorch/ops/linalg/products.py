@@ -19,7 +19,6 @@ import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.mode import short
-from tinytorch.core.notes import leave
 from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.core.warning import warn
@@ -866,13 +865,9 @@ def _operator(reflected: bool) -> Callable[[Any, Any], Any]:
     """Return the method of Python's operator `@`, which returns NotImplemented for an operand that is not a tensor."""
 
     def multiply(self: Tensor, other: Any) -> Any:
-        try:
-            if not isinstance(other, Tensor):
-                return NotImplemented
-            return matmul(other, self) if reflected else matmul(self, other)
-        except Exception:
-            leave()
-            raise
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        return matmul(other, self) if reflected else matmul(self, other)
 
     return multiply
 
