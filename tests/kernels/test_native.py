@@ -305,15 +305,26 @@ def class_scores(rng: np.random.Generator) -> Iterator[Arguments]:
                 rng.integers(0, shape[min(1, len(shape) - 1)], places),
             )
             target = np.where(rng.random(places) < 0.2, ignored, target)
-            for reduction in ("mean", "sum"):
-                yield x, target, None, ignored, reduction, 0.0
+            weight = rng.integers(1, 9, shape[min(1, len(shape) - 1)]).astype(np.float32) / 8
+            smooth = (0.0,) if shape == (1,) else (0.0, 0.25)  # (of one class, rounding is all that is left)
+            for reduction, weights, smoothing in itertools.product(("mean", "sum", "none"), (None, weight), smooth):
+                yield x, target, weights, ignored, reduction, smoothing
     x[:, 3] = -np.inf
     yield x, target, None, 0, "mean", 0.0
     yield x, np.zeros_like(target), None, 0, "mean", 0.0  # none counts
 
 
+def scores_of_labels(rng: np.random.Generator) -> Iterator[Arguments]:
+    yield from (args[:-1] for args in class_scores(rng))
+
+
+def gradients_of_labels(rng: np.random.Generator) -> Iterator[Arguments]:
+    for x, target, *more in scores_of_labels(rng):
+        yield normal(rng, *(target.shape if more[-1] == "none" else ())), x, target, *more
+
+
 def normal(rng: np.random.Generator, *shape: int) -> Array:
-    return rng.standard_normal(shape).astype(np.float32)
+    return np.asarray(rng.standard_normal(shape), np.float32)
 
 
 def channels(of: str) -> Callable[..., Iterator[Arguments]]:
@@ -342,6 +353,11 @@ def channels(of: str) -> Callable[..., Iterator[Arguments]]:
                             yield normal(rng, *shape), x, weight, mean, scale, given
 
     return draw
+
+
+def statistics_of_batches(rng: np.random.Generator) -> Iterator[Arguments]:
+    for size, count in ((1, 0), (7, 2), (64, 0), (100, 31)):
+        yield normal(rng, size), normal(rng, size), count, 0.1
 
 
 def layers(grad: bool, centred: bool = True) -> Callable[..., Iterator[Arguments]]:
@@ -911,6 +927,13 @@ def joined(rng: np.random.Generator) -> Iterator[Arguments]:
         yield (arrays if dim else tuple(arrays)), dim
 
 
+def weights_of_gates(rng: np.random.Generator) -> Iterator[Arguments]:
+    for size, features, hidden in ((1, 1, 1), (8, 5, 8), (3, 0, 2)):
+        biases = normal(rng, 4 * size), normal(rng, 4 * size)
+        for b in (biases, (None, None)):
+            yield normal(rng, 4 * size, features), normal(rng, 4 * size, hidden), *b
+
+
 def recurrent(rng: np.random.Generator) -> Iterator[Arguments]:
     """Draw layers of an LSTM: of even and uneven widths, in one and in two parts, in both directions."""
 
@@ -958,6 +981,8 @@ SAMPLES = {
     "batch_norm_grad": Samples(norm.batch_norm_grad, channels("batch grad"), 1e-5, 2e-6),
     "complex_rows": Samples(fft.complex_rows, spectra("complex"), 1e-5, 5e-7),
     "cross_entropy": Samples(loss.cross_entropy, class_scores),
+    "nll": Samples(loss.nll, scores_of_labels),
+    "nll_loss_grad": Samples(loss.nll_loss_grad, gradients_of_labels),
     "elu": Samples(activation.elu, pointwise(1, 1.6, 1.05, 0.7)),
     "elu_grad": Samples(activation.elu_grad, pointwise(2, 1.6, 1.05, 0.7)),
     "mish": Samples(activation.mish, pointwise(1)),
@@ -1080,6 +1105,7 @@ SAMPLES = {
     "by_rows": Samples(sparse.by_rows, entries_by_rows),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
+    "blend": Samples(norm.blend, statistics_of_batches, writes=True),
     "running_sums": Samples(reduce.running_sums, running, 0, 0),
     "total": Samples(reduce.total, summed, 2e-5, 2e-6),
     "column_sums": Samples(products.column_sums, columns, 2e-5, 2e-6),
@@ -1102,6 +1128,7 @@ SAMPLES = {
     "attend_grad": Samples(attention.attend_grad, attentions(True), 1e-5, 2e-6, writes=True),
     "concatenated": Samples(shapes.concatenated, joined, 0, 0),
     "stacked": Samples(shapes.stacked, of_shapes(lambda x: [], lambda x: [([x, x + 1], d) for d in (0, 1, -1)]), 0, 0),
+    "lstm_weights": Samples(rnn.lstm_weights, weights_of_gates, 0, 0),
     "lstm_steps": Samples(rnn.lstm_steps, recurrent, 2e-5, 2e-6, writes=True),
     "lstm_steps_grad": Samples(rnn.lstm_steps_grad, recurrent_grads, 2e-5, 2e-6, writes=True),
     "sgd": Samples(

@@ -293,7 +293,7 @@ def test_out_is_written_and_resized() -> None:
     version = out._version
     assert tinytorch.zeros(2, 2, out=out) is out
     assert out.tolist() == [[0, 0], [0, 0]] and out._version > version
-    refused(TypeError, "'out' must be Tensor, not ndarray", tinytorch.zeros, 2, out=np.zeros(2))
+    refused(TypeError, "'out' must be Tensor, not numpy.ndarray", tinytorch.zeros, 2, out=np.zeros(2))
 
 
 def test_out_must_not_require_grad() -> None:

@@ -1,9 +1,9 @@
 """Factorisations of matrices and solutions of systems, over stacks of matrices.
 
-Where `np.linalg` returns the results that are needed, it is used; of plain arrays the loops below it (`_by_loop`). The algorithms written here work on whole stacks
-`(..., m, n)`: loops run over columns (or blocks of columns), not over the matrices of the stack, except in error paths
-and in `ldl`. Results have the strides of PyTorch's, which are column-major where LAPACK computes them. The elements are
-real or complex.
+Where `np.linalg` returns the results that are needed, it is used, and of plain arrays the loops below it (`_by_loop`).
+The algorithms written here work on whole stacks `(..., m, n)`: loops run over columns (or blocks of columns), not over
+the matrices of the stack, except in error paths and in `ldl`. Results have the strides of PyTorch's, which are
+column-major where LAPACK computes them. The elements are real or complex.
 """
 
 from __future__ import annotations

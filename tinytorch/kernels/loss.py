@@ -215,6 +215,7 @@ def _upstream(g: Array, count: int, weights: Array | None, counts: Array | None,
     return g
 
 
+@twin
 def nll(x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
     """Return the negated score of each sample's label, weighted and reduced."""
     check_floating("nll_loss2d_forward_out_frame" if x.ndim > 2 else "nll_loss_out_frame", x)
@@ -230,6 +231,7 @@ def nll(x: Array, target: Array, weight: Array | None, ignore_index: int, reduct
     return _total(losses, weights, reduction, target.shape if x.ndim > 1 else (), x.dtype)
 
 
+@twin
 def nll_loss_grad(g: Array, x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
     """Return the gradient of `nll`, which is 0 except at the labels."""
     classes = x.shape[0] if x.ndim == 1 else x.shape[1]

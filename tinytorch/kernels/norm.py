@@ -119,9 +119,15 @@ def move(array: Array, new: Array, count: int, momentum: float) -> None:
         count: for a variance, the number of elements per channel; else 0.
         momentum: the weight of the new statistic.
     """
+    moved[0] += 1
+    blend(array, new, count, momentum)
+
+
+@twin
+def blend(array: Array, new: Array, count: int, momentum: float) -> None:
+    """Write the weighted mean of a running statistic and a new one; arguments as of `move`."""
     if count:
         new = np.divide(new * count, count - 1)
-    moved[0] += 1
     array[...] = ((1 - momentum) * widened(array) + momentum * new.reshape(array.shape)).astype(array.dtype)
 
 

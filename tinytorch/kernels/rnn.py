@@ -145,7 +145,8 @@ def _of_inputs(
 # LSTM ---------------------------------------------------------------------------------------------
 
 
-def _lstm_weights(w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
+@twin
+def lstm_weights(w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
     """Return `[W_ih | b | W_hh]` in the order i, f, o, g, the first three negated, as the sigmoid needs exp(-x)."""
     features, size = w_ih.shape[1], w_hh.shape[0] // 4
     whole = _empty(w_ih, 4 * size, features + 1 + w_hh.shape[1])
@@ -185,7 +186,7 @@ def lstm_layer(
     w_hr = None if w_hr is None else widened(w_hr)
     size = w_hh.shape[0] // 4
     matrix = _with_inputs(x, h0, spans(widths, reverse)[0])
-    weights, bounds = _lstm_weights(w_ih, w_hh, b_ih, b_hh), _bounds(widths, size)
+    weights, bounds = lstm_weights(w_ih, w_hh, b_ih, b_hh), _bounds(widths, size)
     columns = matrix.shape[1]
     gates = _empty(x, 4 * size * columns)
     before, squashed = _empty(x, size * columns), _empty(x, size * columns)

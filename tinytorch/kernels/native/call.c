@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <structmember.h>
 
-enum { MAX_INPUTS = 6, MAX_PLANS = 8, MAX_SOURCES = 8, SMALL = 1 << 15, MAX_ROWS = 64 };
+enum { MAX_INPUTS = 8, MAX_PLANS = 8, SMALL = 1 << 15, MAX_ROWS = 64 };
 
 TensorSlots of_tensor;
 NodeSlots of_node;
@@ -325,7 +325,7 @@ typedef struct {
     long key;
     PyObject *plan;
     int count;  // of the sources; -1 for a plan whose values Python collects
-    Source sources[MAX_SOURCES];
+    Source *sources;
 } Plan;
 
 // What is known of an op.
@@ -357,7 +357,7 @@ static Plan *plan_of(Facts *facts, long key) {
     *known = (Plan){.key = key, .plan = plan, .count = -1};
     PyObject *sources = SLOT(plan, of_plan.sources);
     Py_ssize_t count = PyList_Size(sources);
-    if (count > MAX_SOURCES) return known;
+    if (!(known->sources = malloc(sizeof(Source) * (size_t)(count + 1)))) return known;
     for (Py_ssize_t k = 0; k < count; k++) {
         PyObject *source = PyList_GetItem(sources, k);
         long kind = PyLong_AsLong(ITEM(source, 0));
@@ -963,7 +963,10 @@ static int callable_clear(PyObject *self) {
     if (facts) {
 #define CLEAR(object) Py_CLEAR(object);
         EACH_FACT(CLEAR)
-        for (int k = 0; k < facts->plan_count; k++) Py_CLEAR(facts->plans[k].plan);
+        for (int k = 0; k < facts->plan_count; k++) {
+            Py_CLEAR(facts->plans[k].plan);
+            free(facts->plans[k].sources);
+        }
         free(facts);
     }
     Py_CLEAR(call->attributes);

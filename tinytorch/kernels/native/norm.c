@@ -560,5 +560,21 @@ KERNEL(rms_norm_grad, g, needs, x, count, weight, scale) {
     return layer_grad(args->g, args->needs, args->x, args->count, args->weight, Py_None, args->scale);
 }
 
-FAMILY(norm, ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
+// Move running statistics towards those of a batch.
+KERNEL(blend, array, new, count, momentum) {
+    double momentum;
+    float *new;
+    const Py_ssize_t count = read_int(args->count);
+    if (!is_float_array(args->array, true) || !tt_read_double(args->momentum, &momentum) || count < 0) return FALLBACK;
+    const Py_ssize_t size = PyArray_SIZE(ARRAY(args->array));
+    if (!read_floats(args->new, size, false, &new) || !disjoint(args->array, args->new)) return FALLBACK;
+    const float kept = (float)(1 - momentum), moved = (float)momentum;
+    float *to = float_data(args->array);
+    for (Py_ssize_t i = 0; i < size; i++) {
+        to[i] = kept * to[i] + moved * (count ? new[i] * (float)count / (float)(count - 1) : new[i]);
+    }
+    return Py_NewRef(Py_None);
+}
+
+FAMILY(norm, ENTRY(blend), ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
        ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad));

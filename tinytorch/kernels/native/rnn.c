@@ -218,4 +218,30 @@ KERNEL(lstm_steps_grad, w_hh, projection, g_out, g_h, g_c, widths, reverse, boun
     return run_layer(&l, fits, sizes);
 }
 
-FAMILY(rnn, ENTRY(lstm_steps), ENTRY(lstm_steps_grad));
+// The weights of all gates beside each other: see the definition.
+KERNEL(lstm_weights, w_ih, w_hh, b_ih, b_hh) {
+    if (!is_float_array(args->w_ih, false) || !is_float_array(args->w_hh, false)) return FALLBACK;
+    if (PyArray_NDIM(ARRAY(args->w_ih)) != 2 || PyArray_NDIM(ARRAY(args->w_hh)) != 2) return FALLBACK;
+    const int64_t rows = PyArray_DIM(ARRAY(args->w_ih), 0), size = rows / 4;
+    const int64_t features = PyArray_DIM(ARRAY(args->w_ih), 1), hidden = PyArray_DIM(ARRAY(args->w_hh), 1);
+    const int64_t width = features + 1 + hidden, shape[] = {rows, width};
+    float *b_ih, *b_hh;
+    if (rows % 4 || PyArray_DIM(ARRAY(args->w_hh), 0) != rows) return FALLBACK;
+    if (!read_floats(args->b_ih, rows, true, &b_ih) || !read_floats(args->b_hh, rows, true, &b_hh)) return FALLBACK;
+    if (!b_ih != !b_hh) return FALLBACK;
+    PyObject *whole = tt_new_array(args->w_ih, 2, shape);
+    if (!whole) return NULL;
+    const int64_t from[] = {0, 1, 3, 2};  // PyTorch's order is i, f, g, o
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t row = from[i / size] * size + i % size;
+        const float *of_input = float_data(args->w_ih) + row * features, *of_state = float_data(args->w_hh) + row * hidden;
+        const float sign = i < 3 * size ? -1 : 1;
+        float *to = float_data(whole) + i * width;
+        for (int64_t k = 0; k < features; k++) to[k] = sign * of_input[k];
+        to[features] = b_ih ? sign * (b_ih[row] + b_hh[row]) : 0;
+        for (int64_t k = 0; k < hidden; k++) to[features + 1 + k] = sign * of_state[k];
+    }
+    return whole;
+}
+
+FAMILY(rnn, ENTRY(lstm_weights), ENTRY(lstm_steps), ENTRY(lstm_steps_grad));

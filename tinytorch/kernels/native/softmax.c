@@ -8,7 +8,8 @@ typedef struct {
     float *out, *losses;
     Py_ssize_t outer, classes, inner, rows_per_part;
     int64_t ignored;
-    float scale;
+    const float *weight;  // of the classes, or NULL
+    float scale, smoothing, shares;  // shares: of all classes in a target, with label smoothing
     bool log;  // log_softmax
 } Softmax;
 
@@ -159,11 +160,25 @@ INLINE void label_loss(const Softmax *s, Py_ssize_t sample, Py_ssize_t place, fl
     if (label == s->ignored) {
         s->losses[index] = 0;
         for (Py_ssize_t i = 0; i < size; i += s->inner) out[i] = 0;
-    } else {
-        s->losses[index] = log_sum - (s->x[sample * size + place + label * s->inner] - max);
-        float *own = out + label * s->inner;
-        *own = *own > sure * s->scale ? -others : *own - s->scale;
+        return;
     }
+    const float *x = s->x + sample * size + place;
+    float *slope = out + label * s->inner;
+    double loss = log_sum - (x[label * s->inner] - max);
+    const float of_label = *slope > sure * s->scale ? -others : *slope - s->scale;
+    if (!s->weight && !s->smoothing) {
+        *slope = of_label;
+    } else {
+        const float own = (s->weight ? s->weight[label] : 1) * (1 - s->smoothing), every = own + s->shares;
+        loss = loss * own + log_sum * s->shares;
+        for (Py_ssize_t k = 0; k < s->classes; k++) {
+            const float share = s->smoothing / (float)s->classes * (s->weight ? s->weight[k] : 1);
+            out[k * s->inner] = out[k * s->inner] * every - share * s->scale;
+            if (s->smoothing) loss -= share * (x[k * s->inner] - max);
+        }
+        *slope = s->smoothing ? *slope - own * s->scale : of_label * own;
+    }
+    s->losses[index] = (float)loss;
 }
 
 INLINE Py_ssize_t column_blocks(const Softmax *s) { return ceil_div(s->inner, UNROLLED_WIDTH); }
@@ -261,44 +276,110 @@ KERNEL(log_softmax, x, axis) { return forward(args->x, args->axis, true); }
 KERNEL(softmax_grad, g, out, axis) { return backward(args->g, args->out, args->axis, false); }
 KERNEL(log_softmax_grad, g, out, axis) { return backward(args->g, args->out, args->axis, true); }
 
-// Count the labels that are not ignored; -1 if one is out of range.
-static Py_ssize_t count_labels(const Softmax *s, Py_ssize_t count) {
-    Py_ssize_t counted = 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
+// What losses of labels are told.
+typedef struct {
+    Softmax of;
+    Py_ssize_t samples;
+    bool mean, none;  // the reduction
+    double total;     // of the weights of the samples, for the mean, or 1
+} Labels;
+
+// Read scores, labels, weights of classes and a reduction. False if they are left to the definition, which knows the
+// error for a label that is out of range.
+static bool read_labels(Labels *l, PyObject *x, PyObject *target, PyObject *weight, PyObject *ignored, PyObject *reduction) {
+    Softmax *s = &l->of;
+    float *weights;
+    l->mean = is_string(reduction, "mean");
+    l->none = is_string(reduction, "none");
+    if (!l->mean && !l->none && !is_string(reduction, "sum")) return false;
+    if (!tt_is_float32(x) || !read_softmax(s, x, PyArray_NDIM(ARRAY(x)) > 1)) return false;
+    if (!read_floats(weight, s->classes, true, &weights) || !is_index_array(target)) return false;
+    l->samples = s->outer * s->inner;
+    if (PyArray_SIZE(ARRAY(target)) != l->samples || !PyLong_Check(ignored)) return false;
+    s->weight = weights;
+    s->labels = PyArray_DATA(ARRAY(target));
+    s->ignored = PyLong_AsLongLong(ignored);
+    if (s->ignored == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
+    l->total = 0;
+    for (Py_ssize_t i = 0; i < l->samples; i++) {
         if (s->labels[i] == s->ignored) continue;
-        if (s->labels[i] < 0 || s->labels[i] >= s->classes) return -1;
-        counted++;
+        if (s->labels[i] < 0 || s->labels[i] >= s->classes) return false;
+        l->total += s->weight ? s->weight[s->labels[i]] : 1;
     }
-    return counted;
+    if (!l->mean) l->total = 1;
+    s->scale = (float)(1 / l->total);
+    return true;
 }
 
-// The loss and its gradient, for a reduction to one number, without class weights and label smoothing.
-KERNEL(cross_entropy, x, target, weight, ignore_index, reduction, label_smoothing) {
-    Softmax s = {0};
-    if (args->weight != Py_None || !PyLong_Check(args->ignore_index)) return FALLBACK;
-    if (!PyFloat_Check(args->label_smoothing) || PyFloat_AsDouble(args->label_smoothing) != 0) return FALLBACK;
-    bool mean = is_string(args->reduction, "mean");
-    if (!mean && !is_string(args->reduction, "sum")) return FALLBACK;
-    if (!tt_is_float32(args->x) || !read_softmax(&s, args->x, PyArray_NDIM(ARRAY(args->x)) > 1)) return FALLBACK;
-    Py_ssize_t samples = s.outer * s.inner;
-    if (!is_index_array(args->target) || PyArray_SIZE(ARRAY(args->target)) != samples) return FALLBACK;
-    s.labels = PyArray_DATA(ARRAY(args->target));
-    s.ignored = PyLong_AsLongLong(args->ignore_index);
-    if (s.ignored == -1 && PyErr_Occurred()) return PyErr_Clear(), FALLBACK;
-    Py_ssize_t counted = count_labels(&s, samples);
-    if (counted < 0) return FALLBACK;
-    s.scale = mean ? 1 / (float)counted : 1;
-    s.losses = malloc(4 * (size_t)samples);
-    if (!s.losses) return PyErr_NoMemory();
-    PyObject *grad = run_softmax(&s, args->x), *loss = grad ? tt_new_array(args->x, 0, NULL) : NULL;
-    if (loss) {
-        double total = 0;
-        for (Py_ssize_t i = 0; i < samples; i++) total += s.losses[i];
-        *float_data(loss) = (float)(mean ? total / (double)counted : total);
-        loss = PyArray_Return(ARRAY(loss));
+// The losses of the samples as a new array, or their sum or mean.
+static PyObject *reduced_loss(const Labels *l, PyObject *x, PyObject *target, const float *losses) {
+    npy_intp *shape = PyArray_DIMS(ARRAY(target));
+    const int dims = l->none && PyArray_NDIM(ARRAY(x)) > 1 ? PyArray_NDIM(ARRAY(target)) : 0;
+    PyObject *loss = PyArray_SimpleNew(dims, shape, NPY_FLOAT);
+    if (!loss) return NULL;
+    double sum = 0;
+    for (Py_ssize_t i = 0; i < l->samples; i++) {
+        if (l->none) float_data(loss)[i] = losses[i];
+        else sum += losses[i];
     }
-    free(s.losses);
+    if (!l->none) *float_data(loss) = (float)(l->total ? sum / l->total : NAN);
+    return loss;
+}
+
+// The loss and its gradient.
+KERNEL(cross_entropy, x, target, weight, ignore_index, reduction, label_smoothing) {
+    Labels l = {.of = {0}};
+    Softmax *s = &l.of;
+    double smoothing;
+    if (!tt_read_double(args->label_smoothing, &smoothing) || smoothing < 0) return FALLBACK;
+    if (!read_labels(&l, args->x, args->target, args->weight, args->ignore_index, args->reduction)) return FALLBACK;
+    s->smoothing = (float)smoothing;
+    for (Py_ssize_t k = 0; smoothing > 0 && k < s->classes; k++) {
+        s->shares += s->smoothing / (float)s->classes * (s->weight ? s->weight[k] : 1);
+    }
+    s->losses = malloc(4 * (size_t)l.samples);
+    if (!s->losses) return PyErr_NoMemory();
+    PyObject *grad = run_softmax(s, args->x), *loss = grad ? reduced_loss(&l, args->x, args->target, s->losses) : NULL;
+    free(s->losses);
     return new_tuple(2, (PyObject *[]){loss, grad});
+}
+
+// The place of the score of a sample's label.
+static Py_ssize_t place_of_label(const Softmax *s, Py_ssize_t i) {
+    return (i / s->inner * s->classes + s->labels[i]) * s->inner + i % s->inner;
+}
+
+KERNEL(nll, x, target, weight, ignore_index, reduction) {
+    Labels l = {.of = {0}};
+    const Softmax *s = &l.of;
+    if (!read_labels(&l, args->x, args->target, args->weight, args->ignore_index, args->reduction)) return FALLBACK;
+    float *losses = malloc(4 * (size_t)l.samples);
+    if (!losses) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < l.samples; i++) {
+        losses[i] = 0;
+        if (s->labels[i] == s->ignored) continue;
+        losses[i] = -s->x[place_of_label(s, i)] * (s->weight ? s->weight[s->labels[i]] : 1);
+    }
+    PyObject *loss = reduced_loss(&l, args->x, args->target, losses);
+    free(losses);
+    return loss;
+}
+
+KERNEL(nll_loss_grad, g, x, target, weight, ignore_index, reduction) {
+    Labels l = {.of = {0}};
+    const Softmax *s = &l.of;
+    float *g;
+    if (!read_labels(&l, args->x, args->target, args->weight, args->ignore_index, args->reduction)) return FALLBACK;
+    if (!read_floats(args->g, l.none ? l.samples : 1, false, &g)) return FALLBACK;
+    PyObject *out = new_like(args->x);
+    if (!out) return NULL;
+    memset(float_data(out), 0, (size_t)PyArray_NBYTES(ARRAY(out)));
+    for (Py_ssize_t i = 0; i < l.samples; i++) {
+        if (s->labels[i] == s->ignored) continue;
+        const float upstream = l.none ? g[i] : *g / (float)l.total;
+        float_data(out)[place_of_label(s, i)] = -(upstream * (s->weight ? s->weight[s->labels[i]] : 1));
+    }
+    return out;
 }
 
 KERNEL(multi_margin_loss, x, target, p, margin, weight, reduction) {
@@ -335,4 +416,4 @@ KERNEL(multi_margin_loss, x, target, p, margin, weight, reduction) {
 }
 
 FAMILY(softmax, ENTRY(softmax), ENTRY(log_softmax), ENTRY(softmax_grad), ENTRY(log_softmax_grad), ENTRY(cross_entropy),
-       ENTRY(multi_margin_loss));
+       ENTRY(nll), ENTRY(nll_loss_grad), ENTRY(multi_margin_loss));
