@@ -30,6 +30,7 @@ from tinytorch.kernels.channels_last import PANEL
 from tinytorch.nn.modules.module import Module
 
 _F32 = np.dtype(np.float32)
+_FEW_ROWS = 256  # up to which it takes long, beside a product, to pack its weight
 _IMAGES = (0, 3, 1, 2)  # (N, C, H, W) is what (N, H, W, C) becomes by this transposition
 _LAST = (0, 2, 3, 1)  # and its inverse
 
@@ -426,12 +427,19 @@ class _Rewriter:
 
     def _ready(self, chain: _Chain, like: Call) -> tuple[Value, Value | None]:
         """Return weight and bias with the changes: of a convolution packed and padded."""
-        packs = chain.call.function is not products.affine
+        rows = chain.source.size // chain.source.shape[-1]
+        packs = chain.call.function is not products.affine or 1 < rows <= _FEW_ROWS
         changes = tuple(chain.changes)
         if not packs and not changes:
             return chain.weight, chain.bias
         parts = [x for change in changes for x in change]
-        key = (id(chain.weight), id(chain.bias), chain.groups, *[id(x) if isinstance(x, Value) else x for x in parts])
+        key = (
+            packs,
+            id(chain.weight),
+            id(chain.bias),
+            chain.groups,
+            *[id(x) if isinstance(x, Value) else x for x in parts],
+        )
         if key not in self._prepared:
             outputs, name = chain.weight.shape[0], chain.weight.name or "weight"
             args = chain.weight, chain.bias, changes

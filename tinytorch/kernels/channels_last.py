@@ -204,13 +204,21 @@ def convolved_twice(x: Array, first: tuple[Any, ...], second: tuple[Any, ...], o
 
 @overwrites(None)
 def projected(
-    x: Array, weight: Array, bias: Array | None, residual: Array | None, activation: str = "none",
+    x: Array, weight: Array, bias: Any, residual: Array | None, activation: str = "none",
     low: float = -math.inf, high: float = math.inf, out: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Return `finished` of rows that have any number of leading dimensions."""
-    shape = (*x.shape[:-1], len(weight))
-    flat = [None if each is None else each.reshape((-1, len(weight))) for each in (residual, out)]
-    x = x.reshape((-1, x.shape[-1]))
+    """Return `finished` of rows that have any number of leading dimensions.
+
+    Weight and bias may be as `packed` and `padded_bias` return them.
+    """
+    is_packed = weight.ndim == 4
+    outputs = len(bias) - PANEL if is_packed else len(weight)
+    shape, one = (*x.shape[:-1], outputs), (1, 1) if is_packed else ()
+    flat = [None if each is None else each.reshape((-1, *one, outputs)) for each in (residual, out)]
+    x = x.reshape((-1, *one, x.shape[-1]))
+    if is_packed:
+        settings = one, one, (0, 0), one, 1, outputs, activation, low, high
+        return convolved(x, weight, bias, flat[0], *settings, flat[1]).reshape(shape)
     return finished(x, weight, bias, flat[0], activation, low, high, flat[1]).reshape(shape)
 
 
