@@ -397,7 +397,7 @@ GAPS: dict[str, dict[str, str]] = {
         "decompositions and solutions of linear systems": """
             _block_diag _cdist _cholesky _cholesky_info _cholesky_inverse _cholesky_solve _cross _det _dist
             _eig _eigh _eigvals _eigvalsh _euclidean _exponential _geqrf _grouped_mm _householder _int_mm
-            _inverse _ldl _ldl_solve _least_squares _lu _lu_parts _lu_solve _norm _only_r _pinv _qr _rank
+            _inverse _ldl _ldl_solve _least_squares _lu _lu_parts _lu_solve _norm _only_r _pdist _pinv _qr _rank
             _slogdet _solve _solve_info _svd _svdvals _trace _triangular_solve _vdot
         """,
         "views that are bits of a tensor": "_conj _neg_view",

@@ -25,6 +25,7 @@ from tinytorch.kernels import (
     attention,
     channels_last,
     conv,
+    distances,
     elementary,
     fft,
     gamma,
@@ -258,6 +259,20 @@ def between(
                 yield *[rng.uniform(*each, shape).astype(kind) for each in ranges], *last
 
     return draw
+
+
+def rows_of_two(rng: np.random.Generator) -> Iterator[Arguments]:
+    for lead, rows, others, length in (
+        ((), 3, 5, 7),
+        ((2,), 40, 3, 33),
+        ((2, 3), 1, 2, 100),
+        ((), 4, 0, 3),
+        ((), 2, 2, 0),
+    ):
+        x, y = normal(rng, *lead, rows, length), normal(rng, *lead, others, length)
+        yield from ((x, y, p) for p in (1.0, 2.0, np.inf))
+    x, y = (np.tile(part, (2, 3)) for part in (SPECIAL[:7], SPECIAL[1:8]))
+    yield from ((x, y, p) for p in (1.0, 2.0, np.inf))
 
 
 def weights_of_rows(rng: np.random.Generator) -> Iterator[Arguments]:
@@ -1102,6 +1117,8 @@ SAMPLES = {
         lambda rng: ((x, n) for n in (1, 2, 5) for (x,) in between((0.001, 30), kinds=(np.float32,))(rng)),
     ),
     "running_extremes": Samples(reduce.running_extremes, running, 0, 0),
+    "cdist": Samples(distances.cdist, rows_of_two, 1e-5, 1e-6),
+    "pdist": Samples(distances.pdist, lambda rng: ((x, p) for x, _, p in rows_of_two(rng) if x.ndim == 2), 1e-5, 1e-6),
     "by_rows": Samples(sparse.by_rows, entries_by_rows),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),

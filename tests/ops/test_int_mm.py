@@ -97,3 +97,13 @@ def test_a_quantized_product_is_one_program() -> None:
         x = tinytorch.randn(rows, 40)
         assert compiled(x, weight, scale).equal(layer(x, weight, scale))
     assert len(compiled.variants) == 1 and compiled.variants[0].runs == 2
+
+
+@pytest.mark.parametrize("most", [9, 2**18, 2**40, 2**62])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_products_of_integers_are_exact(most: int, dtype: Any) -> None:
+    """Where BLAS could not hold the sums, they are those of integers, which wrap around."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-most, most, (40, 40)).astype(dtype) for _ in range(2))
+    product = tinytorch.from_numpy(a) @ tinytorch.from_numpy(b)
+    np.testing.assert_array_equal(product.numpy(), np.einsum("ik,kj->ij", a, b))

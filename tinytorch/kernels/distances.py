@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .native import twin
 from .products import product
 from .reduce import in_rows, norm
 
@@ -24,9 +25,22 @@ def euclidean(x: Any, y: Any) -> Any:
     return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
 
 
+@twin
 def cdist(x: Any, y: Any, p: float) -> Any:
     """Return the p-norms of the differences of all pairs of rows."""
     differences = x[..., :, None, :] - y[..., None, :, :]
     if not differences.size:
         return np.zeros_like(differences, shape=differences.shape[:-1])
     return in_rows(norm(differences, p, (differences.ndim - 1,), False))
+
+
+@twin
+def pdist(x: Any, p: float) -> Any:
+    """Return the p-norms of the differences of each row and all rows after it."""
+    n = x.shape[-2]
+    out = np.zeros_like(x, shape=(*x.shape[:-2], n * (n - 1) // 2), order="C")
+    end = 0
+    for row in range(n - 1 if out.size and x.shape[-1] else 0):
+        begin, end = end, end + n - 1 - row
+        out[..., begin:end] = norm(x[..., row : row + 1, :] - x[..., row + 1 :, :], p, (x.ndim - 1,), False)
+    return out

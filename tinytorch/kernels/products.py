@@ -73,6 +73,21 @@ def multiplied(a: Any, b: Any, name: str) -> Any:
         raise refused(name, a)
     if dtype.kind in FLOATS and dtype.itemsize < 4:  # 16-bit floats are summed in float32, as in PyTorch
         return product(a.astype(np.float32), b.astype(np.float32)).astype(dtype)
+    if dtype.kind in "iu" and a.size > _MANY and b.size > _MANY and not is_meta(a):
+        return _of_integers(a, b)
+    return product(a, b)
+
+
+_MANY = 1 << 9  # elements of matrices whose product takes longer by NumPy's loop of integers than what follows
+
+
+def _of_integers(a: Array, b: Array) -> Array:
+    """Return the product of integers: by BLAS where the sums are so small that a floating-point number holds them."""
+    most = a.shape[-1] * math.prod([max(abs(float(x.max())), abs(float(x.min()))) for x in (a, b)])
+    for wide, limit in ((np.float32, 2**24), (np.float64, 2**53)):
+        if most < limit:
+            sums = product(a.astype(wide), b.astype(wide)).astype(np.int64)
+            return sums.astype(a.dtype, copy=False)  # (wraps around)
     return product(a, b)
 
 

@@ -339,4 +339,95 @@ KERNEL(norm, x, p, dim, keepdim) {
     return out;
 }
 
-FAMILY(sums, ENTRY(prod), ENTRY(any_over), ENTRY(all_over), ENTRY(norm), ENTRY(total), ENTRY(column_sums), ENTRY(sum_over), ENTRY(mean_over), ENTRY(spread));
+// Distances of rows -----------------------------------------------------------------------------
+
+typedef struct {
+    const float *x, *y;  // `y` is NULL for the distances from the rows after each row
+    float *out;
+    int64_t rows, others, length;  // of a matrix of `x`, and of one of `y`
+    int kind;                      // the norm: 1, 2, or 0 for infinity
+} Distances;
+
+INLINE vec beside(vec total, vec difference, int kind) {
+    if (kind == 2) return difference * difference + total;
+    const vec size = vabs(difference);
+    return kind == 1 ? total + size : where((size > total) | (size != size), size, total);
+}
+
+INLINE void distances_of_row(const Distances *d, const float *x, const float *y, float *out, int64_t others, int kind) {
+    for (int64_t row = 0; row < others; row++, y += d->length) {
+        vec totals[2] = {{0}};
+        int64_t i = 0;
+        for (; i + 2 * WIDTH <= d->length; i += 2 * WIDTH) {
+            for (int k = 0; k < 2; k++) {
+                totals[k] = beside(totals[k], load(x + i + k * WIDTH) - load(y + i + k * WIDTH), kind);
+            }
+        }
+        for (; i < d->length; i += WIDTH) {
+            const int64_t left = d->length - i;
+            totals[0] = beside(totals[0], load_up_to(x + i, left) - load_up_to(y + i, left), kind);
+        }
+        if (kind) {
+            const float sum = horizontal_sum(totals[0] + totals[1]);
+            out[row] = kind == 2 ? sqrtf(sum) : sum;
+        } else {
+            const vec most = beside(totals[0], totals[1], 0);
+            out[row] = horizontal_max(most);
+            for (int lane = 0; lane < WIDTH; lane++) out[row] = most[lane] != most[lane] ? most[lane] : out[row];
+        }
+    }
+}
+
+static void distances_part(void *context, Py_ssize_t row, int worker) {
+    (void)worker;
+    const Distances *d = context;
+    const float *x = d->x + row * d->length, *y = x + d->length;
+    float *out = d->out + row * (2 * d->rows - row - 1) / 2;
+    int64_t others = d->rows - row - 1;
+    if (d->y) {
+        others = d->others;
+        y = d->y + row / d->rows * others * d->length;
+        out = d->out + row * others;
+    }
+    if (d->kind == 2) distances_of_row(d, x, y, out, others, 2);
+    else if (d->kind) distances_of_row(d, x, y, out, others, 1);
+    else distances_of_row(d, x, y, out, others, 0);
+}
+
+KERNEL(cdist, x, y, p) {
+    double p;
+    if (!is_float_array(args->x, false) || !is_float_array(args->y, false) || !tt_read_double(args->p, &p)) return FALLBACK;
+    PyArrayObject *x = ARRAY(args->x), *y = ARRAY(args->y);
+    const int dims = PyArray_NDIM(x);
+    if ((p != 1 && p != 2 && p != INFINITY) || dims < 2 || PyArray_NDIM(y) != dims) return FALLBACK;
+    for (int d = 0; d < dims; d++) {
+        if (d != dims - 2 && PyArray_DIM(x, d) != PyArray_DIM(y, d)) return FALLBACK;
+    }
+    Distances d = {.x = float_data(args->x), .y = float_data(args->y), .kind = p == INFINITY ? 0 : (int)p};
+    d.rows = PyArray_DIM(x, dims - 2), d.others = PyArray_DIM(y, dims - 2), d.length = PyArray_DIM(x, dims - 1);
+    int64_t shape[NPY_MAXDIMS], rows = 1;
+    for (int k = 0; k < dims - 1; k++) rows *= shape[k] = PyArray_DIM(x, k);
+    shape[dims - 1] = d.others;
+    PyObject *result = tt_new_array(args->x, dims, shape);
+    if (!result) return NULL;
+    d.out = float_data(result);
+    tt_parallel_for(distances_part, &d, rows, rows * d.others * imax(d.length, 1), tt_threads());
+    return result;
+}
+
+KERNEL(pdist, x, p) {
+    double p;
+    if (!is_float_array(args->x, false) || !tt_read_double(args->p, &p)) return FALLBACK;
+    PyArrayObject *x = ARRAY(args->x);
+    if ((p != 1 && p != 2 && p != INFINITY) || PyArray_NDIM(x) != 2) return FALLBACK;
+    Distances d = {.x = float_data(args->x), .kind = p == INFINITY ? 0 : (int)p, .rows = PyArray_DIM(x, 0)};
+    d.length = PyArray_DIM(x, 1);
+    const int64_t pairs = d.rows * (d.rows - 1) / 2;
+    PyObject *result = tt_new_array(args->x, 1, &pairs);
+    if (!result) return NULL;
+    d.out = float_data(result);
+    tt_parallel_for(distances_part, &d, d.rows, pairs * imax(d.length, 1), tt_threads());
+    return result;
+}
+
+FAMILY(sums, ENTRY(cdist), ENTRY(pdist), ENTRY(prod), ENTRY(any_over), ENTRY(all_over), ENTRY(norm), ENTRY(total), ENTRY(column_sums), ENTRY(sum_over), ENTRY(mean_over), ENTRY(spread));

@@ -24,7 +24,8 @@ from tinytorch.ops import reduce, return_types
 from tinytorch.ops.arguments import also_by, check_tensors, not_derived, op_of
 from tinytorch.ops.arithmetic import _alike, abs, clamp, sgn
 from tinytorch.ops.batch_rules import per_example
-from tinytorch.ops.index import index_select
+from tinytorch.ops.create import zeros_like
+from tinytorch.ops.index import index_add, index_select
 from tinytorch.ops.linalg import factor as decompose
 from tinytorch.ops.linalg import solve
 from tinytorch.ops.linalg.products import matmul, mm
@@ -530,6 +531,18 @@ _cdist = op_of(
     y=lambda g, x, y, out, p: -_cdist_differences(g, x, y, out, p).sum(-3),
 )  # fmt: skip
 
+
+def _pdist_x(g: Tensor, x: Tensor, out: Tensor, p: float) -> Tensor:
+    """Return the gradient of the distances of all pairs of rows."""
+    first, second = (wrap(indices) for indices in np.triu_indices(x.shape[-2], 1))
+    a, b = (index_select(x, -2, each).unsqueeze(-2) for each in (first, second))
+    g, out = (each.unsqueeze(-1).unsqueeze(-1) for each in (g, out))
+    slopes = _cdist_differences(g, a, b, out, p).squeeze(-2).squeeze(-2)
+    return index_add(index_add(zeros_like(x), -2, first, slopes), -2, second, -slopes)
+
+
+_pdist = op_of(distances.pdist, batch="leading", x=_pdist_x)
+
 _EUCLIDEAN = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
@@ -591,8 +604,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise NotImplementedError(f"\"pdist\" not implemented for '{input.dtype.tensor_name}'")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    first, second = (wrap(indices) for indices in np.triu_indices(input.shape[0], 1))
-    return _cdist(*(index_select(input, 0, each).unsqueeze(1) for each in (first, second)), float(p)).flatten()
+    return _pdist(input, float(p))
 
 
 # Products -----------------------------------------------------------------------------------------
