@@ -134,7 +134,7 @@ def test_what_the_user_asserts_is_shown_and_not_edited():
 
 def test_what_was_called_and_its_arguments():
     _, notes = failed(lambda: torch.zeros(3).sum(axes=1))
-    assert notes[0] == "calling sum(input=float32 [3])"
+    assert notes[0] == "calling sum(input=float32 [3], axes=1)"
     assert "its arguments: sum(input, dim=None, keepdim=False, *, dtype=None)" in notes
     assert notes[-1] == "remedy: torch.zeros(3).sum(dim=1)"
     assert failed(lambda: torch.zeros(3).cumsum())[1][0] == "calling cumsum(input=float32 [3])"

@@ -178,15 +178,16 @@ def _unwrapping(THIS: Caller) -> Callable[[list[Any]], Any]:
         return arrays
 
     def of_several(values: list[Any]) -> Any:
-        arrays = list(values)
+        arrays, accepted = list(values), True
         for i in OP.inputs:
             x = values[i]
             if isinstance(x, Tensor):
                 arrays[i] = array = x._array
-                if SELECTS and array.dtype is not _F32 and array.dtype not in ACCEPTED:
-                    OP.refuse_dtypes(arrays)
+                accepted = accepted and (not SELECTS or array.dtype is _F32 or array.dtype in ACCEPTED)
             elif x is not None and type(x) not in PLAIN_NUMBERS:
                 arrays[i] = OP.checked(x, i)
+        if not accepted:
+            OP.refuse_dtypes(arrays)
         return arrays
 
     def of_two(values: list[Any]) -> Any:
