@@ -24,11 +24,11 @@ from tinytorch.core.inplace import (
 from tinytorch.core.mode import dispatch, function_modes, local, plain
 from tinytorch.core.native import function_of
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import layouts, overriding
+from tinytorch.core.supplied import overriding
 from tinytorch.core.tensor import Tensor, received, wrap
 from tinytorch.core.unusual import PLAIN_NUMBERS, promoted, translated, without_data, written_without_data
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, shared_places
-from tinytorch.kernels import parallel
+from tinytorch.kernels import layouts, parallel
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, get_default_dtype, number
 from tinytorch.kernels.meta import MetaArray, is_meta
 from tinytorch.kernels.programs import as_array
