@@ -557,7 +557,10 @@ class Watch:
         number: identifies the walk.
         nodes: the nodes that the walk will visit.
         into_leaves: whether gradients are accumulated into leaves, rather than returned (`autograd.grad`).
+        completing: the numbers of the nodes that are the last to contribute to a leaf.
     """
+
+    __slots__ = ("_last", "completing", "into_leaves", "nodes", "number")
 
     def __init__(self, start: Start, needed: set[Node] | None, into_leaves: bool) -> None:
         self.number, self.into_leaves = start.number, into_leaves
@@ -567,18 +570,24 @@ class Watch:
 
     def look(self, start: Node, needed: set[Node] | None) -> None:
         """Look ahead from a node: the start, or a node whose edges have changed since the walk began."""
-        stack = [start]
+        stack, nodes, last = [start], self.nodes, self._last
         while stack:
             node = stack.pop()
+            number = node.number
             for edge in node.edges:
-                if edge is None or (needed is not None and edge[0] not in needed):
+                if edge is None:
                     continue
                 child = edge[0]
-                if child.number < 0:
-                    self._last[child.number] = min(self._last.get(child.number, node.number), node.number)
-                if child not in self.nodes:
-                    self.nodes.add(child)
-                    stack.append(child)
+                if child in nodes:
+                    if child.number < 0 and number < last[child.number]:
+                        last[child.number] = number
+                elif needed is None or child in needed:
+                    nodes.add(child)
+                    if child.number < 0:
+                        last[child.number] = number
+                    else:
+                        stack.append(child)
+        self.completing = set(last.values())
 
     def serve(self, node: Node, waiting: dict[int, Any], heap: list[int]) -> None:
         """Put the leaves that `node` was the last to contribute to at the top of the heap."""
@@ -588,8 +597,6 @@ class Watch:
                 if entry is not None:
                     waiting[_FIRST + k] = entry
                     heappush(heap, _FIRST + k)
-        if not heap:  # leaves that wait for nodes which the walk did not visit after all (`Node.unreached`)
-            heap += sorted(waiting)
 
 
 _FIRST = -(1 << 62)  # less than minus any creation number
@@ -597,10 +604,3 @@ _FIRST = -(1 << 62)  # less than minus any creation number
 
 #: How many walks one thread runs inside of each other; Python limits the depth of each thread's stack.
 DEEPEST = 20
-
-
-class _Running(threading.local):
-    watch: Watch | None = None  # the look ahead of the walk in Python that runs in this thread
-
-
-running = _Running()

@@ -35,6 +35,7 @@ class State:
         witness: the mode to which a witnessed function (`Caller.witnessed`) reports what it computes, while it runs.
         run: the innermost `Run` of a function that a transform of `torch.func` differentiates; None outside of them.
         quietly: calls its first argument, a kernel, with the others: see `kernels/silence.py`.
+        watch: the look ahead (`graph.Watch`) of the walk in Python that runs in this thread, or None.
         trial: what takes warnings and gives random numbers while calls are tried that nobody may notice; else None.
     """
 
@@ -49,6 +50,7 @@ class State:
         "quietly",
         "run",
         "trial",
+        "watch",
         "witness",
     )
 
@@ -65,6 +67,7 @@ class State:
         self.run: Run | None = None
         self.quietly = silence.runner()
         self.trial: Any = None
+        self.watch: Any = None
         self.depth = 0
 
 
