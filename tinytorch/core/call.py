@@ -321,7 +321,7 @@ def _computing(THIS: Caller) -> Callable[..., Any]:
 def _writing(THIS: Caller) -> Callable[..., Any]:
     """Return the function that computes a call which writes into its first argument."""
     OP, UNWRAP, COMPUTE, KERNEL = THIS.op, _unwrapping(THIS), _kernel(THIS), THIS.op.kernel
-    OPERANDS, CHECKS, IS_KERNEL = OP.operands, OP.selects and not OP.operands, THIS.form == WRITING
+    OPERANDS, IS_KERNEL = OP.operands, THIS.form == WRITING
     HOLDS_FIRST = any([OP.arguments[OP.inputs[0]] in names for names in OP.wants.values()])
 
     def run(values: list[Any], state: Any, witness: Any) -> Any:
@@ -342,11 +342,11 @@ def _writing(THIS: Caller) -> Callable[..., Any]:
             if expanded(target) and not (THIS.repeats and THIS.repeats(*values)):
                 raise shared_places()
             arrays = arrays_of_write(OP, x, values, THIS.reads)
+            if OP.selects and not OP.accepted.issuperset([x.dtype for x in arrays if type(x) is _ARRAY]):
+                OP.refuse_dtypes(arrays)
         else:
             check_operands_of_write(OP, x, values)
-            arrays = UNWRAP(values) if OPERANDS else OP.arrays(values)
-        if CHECKS and not OP.accepted.issuperset([x.dtype for x in arrays if type(x) is _ARRAY]):
-            OP.refuse_dtypes(arrays)
+            arrays = UNWRAP(values)
         if witness is not None:
             witness.writes(OP, values, arrays, THIS.write)
 

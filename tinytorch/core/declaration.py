@@ -164,19 +164,6 @@ class Op:
         count = self.positional
         return tuple(values[:count]), dict(zip(self.arguments[count:], values[count:], strict=True))
 
-    def arrays(self, values: tuple[Any, ...]) -> list[Any]:
-        """Return the arguments with the array of each tensor in its place."""
-        arrays = list(values)
-        for i in self.inputs:
-            value = arrays[i]
-            if isinstance(value, Tensor):
-                arrays[i] = value._array
-            elif isinstance(value, (list, tuple)) and self.arguments[i] == self.many:
-                arrays[i] = self.elements(value, i)
-            elif value is not None:
-                arrays[i] = self.checked(value, i)
-        return arrays
-
     def checked(self, value: Any, i: int) -> Any:
         """Return a number unchanged and the array of a PyTorch tensor; raise TypeError for anything else."""
         checked = value if isinstance(value, NUMBERS) else self.adopted(value, i)._array

@@ -97,7 +97,8 @@ def walk(
                 target, number = edge
                 if needed is not None and target not in needed:
                     if node is start and target.hooks is not None and len(node.edges) == 1:
-                        target.run_tensor_hooks(g if target.outputs == 1 else _with_other_outputs(edge, g))
+                        gs = [g if k == number else None for k in range(target.outputs)]
+                        target.run_tensor_hooks(target._from_list(gs))
                     continue
                 order = -target.number
                 entry = waiting.get(order)
@@ -214,13 +215,6 @@ def gradients(
     edges = [x._edge or leaf_edge(x) for x in inputs]
     captured = walk(start, create_graph, create_graph, edges, capture=True)
     return tuple([captured.get(edge) for edge in edges])
-
-
-def _with_other_outputs(edge: Edge, g: Tensor | None) -> list[Tensor | None]:
-    """Return the gradients of a node's outputs, of which only that of this edge has one."""
-    grads: list[Tensor | None] = [None] * edge[0].outputs
-    grads[edge[1]] = g
-    return grads
 
 
 def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: Any, dtype: Any) -> Tensor:

@@ -331,8 +331,6 @@ class Node(metaclass=_NodeMeta):
 def enter(node: Any, edges: tuple[Edge | None, ...], shape: Any, dtype: Any, end: bool = False) -> None:
     """Set what every new node has; it is the last one so far.
 
-    The calls of ops contain these statements (`core/call.py`), since to call them would take as long as they do.
-
     Args:
         node: the node.
         edges: those of its inputs.
@@ -505,16 +503,12 @@ def _accumulate_retained(tensor: Tensor, g: Tensor) -> None:
 def leaf_edge(leaf: Tensor) -> Edge:
     """Return the edge to a leaf; its `AccumulateGrad` lives as long as a graph refers to it."""
     reference = leaf._accumulator
-    if reference is not None:
-        node = reference()
-        if node is not None:
-            return (node, 0)
-    if mode.alone:
-        return (_accumulator(leaf), 0)
-    with _creation_lock:  # two threads that ask for the edge of one leaf must get one node
-        reference = leaf._accumulator
-        node = None if reference is None else reference()
-        return (_accumulator(leaf) if node is None else node, 0)
+    node = None if reference is None else reference()
+    if node is None:
+        with _creation_lock:  # two threads that ask for the edge of one leaf must get one node
+            reference = leaf._accumulator
+            node = (None if reference is None else reference()) or _accumulator(leaf)
+    return (node, 0)
 
 
 def _accumulator(leaf: Tensor) -> AccumulateGrad:

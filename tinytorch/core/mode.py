@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -127,10 +126,6 @@ class Run:
             )
 
 
-_threads = itertools.count()
-alone = True  # whether only one thread has run ops so far, so that no lock is needed
-
-
 class PerThread(threading.local):
     """A base of what is kept per thread, which a call takes along to another stack."""
 
@@ -194,8 +189,6 @@ def unnoticed(trial: Any) -> Iterator[None]:
 
 class _Local(PerThread):
     def __init__(self) -> None:
-        global alone
-        alone = next(_threads) == 0
         self.state = State()
         self.multithreading = True
 
