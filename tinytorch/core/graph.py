@@ -441,10 +441,10 @@ class AccumulateGrad(Node):
             ordinary = g._receives is None and (before is None or before._receives is None)
             if not ordinary and not (g.layout is strided and (before is None or before.layout is strided)):
                 leaf._grad = sparse.add_gradient(before, g, create_graph)
-            elif create_graph:
-                leaf._grad = _clone(g, leaf) if before is None else before + g
             elif before is None:
-                leaf._grad = self.copied(g)
+                leaf._grad = _copy(g, leaf, create_graph)
+            elif create_graph:
+                leaf._grad = before + g
             elif not ordinary:  # lazy conjugates or negatives
                 before.add_(g)
             else:
@@ -453,14 +453,6 @@ class AccumulateGrad(Node):
             if hooks is not None:
                 _run_accumulated(hooks, leaf)
         return ()
-
-    def copied(self, g: Tensor) -> Tensor:
-        """Return a copy of a gradient in memory for `.grad`: who passed the gradient on may keep it."""
-        copy = g.detach()
-        copy._array = _memory(self.variable)
-        copy._array[...] = g._array
-        copy._cell = [0, mode.runs.begun]
-        return copy
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
         """Run the post-accumulate hooks, as PyTorch does."""
@@ -482,16 +474,15 @@ def _run_accumulated(hooks: Hooks, leaf: Tensor) -> None:
 _accumulation_lock = threading.RLock()  # reentrant: an addition that is recorded may call hooks on saved tensors
 
 
-def _memory(leaf: Tensor) -> Any:
-    """Return memory for `.grad`: with the leaf's strides if the leaf is dense, else contiguous."""
-    return np.empty_like(leaf._array, order="K" if is_dense(leaf._array) else "C")
-
-
-def _clone(g: Tensor, leaf: Tensor) -> Tensor:
-    """Return a recorded copy of `g` in memory for `.grad`."""
-    laid_out: Tensor = g.detach()
-    laid_out._array, laid_out._cell = _memory(leaf), [0, mode.runs.begun]
-    return laid_out.copy_(g)
+def _copy(g: Tensor, leaf: Tensor, recorded: bool) -> Tensor:
+    """Return a copy of `g` in memory for `.grad`, with the leaf's strides if the leaf is dense, else contiguous."""
+    copy: Tensor = g.detach()
+    copy._array = np.empty_like(leaf._array, order="K" if is_dense(leaf._array) else "C")
+    copy._cell = [0, mode.runs.begun]
+    if recorded:
+        return copy.copy_(g)
+    copy._array[...] = g._array
+    return copy
 
 
 def _accumulate_retained(tensor: Tensor, g: Tensor) -> None:
