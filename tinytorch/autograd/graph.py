@@ -14,7 +14,8 @@ from tinytorch.autograd.saved import (
     save_on_cpu,
     saved_tensors_hooks,
 )
-from tinytorch.core.graph import Hook, Node, Watch, leaf_edge, running
+from tinytorch.core.graph import Hook, Node, Watch, leaf_edge
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 
 __all__ = [
@@ -141,7 +142,7 @@ def _hooks_of_any(tensors: Sequence[Tensor], fn: Hook) -> tuple[RemovableHandle,
 
 
 def _current_watch() -> Watch:
-    watch = running.watch
+    watch: Watch | None = local.state.watch
     if watch is None:
         raise AssertionError("expected this hook to be called inside a backward call")
     return watch

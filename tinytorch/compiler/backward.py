@@ -15,7 +15,7 @@ from tinytorch.autograd.function import FunctionNode
 from tinytorch.compiler.program import Program, written
 from tinytorch.compiler.recorder import Call, Memory, NotRecorded, Recorder, Value, memories_written, results_in
 from tinytorch.core.engine import shape_and_kind, walk
-from tinytorch.core.graph import FREED, Edge, Node, Start, enter, leaf_edge, numbers, running
+from tinytorch.core.graph import FREED, Edge, Node, Start, enter, leaf_edge, numbers
 from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
 from tinytorch.core.node import INPUT, KEPT, OUTPUT, RESIDUAL, OpNode, modified
@@ -363,8 +363,8 @@ class CompiledFunctionBackward(Node):
             if needed is not None and any(to is not None and to[0] in needed for to in node.edges):
                 needed.add(node)
         self.edges, self.made, self.saved, self.call, self.watched = edges, None, None, None, {}
-        if running.watch is not None:
-            running.watch.look(self, needed)
+        if local.state.watch is not None:
+            local.state.watch.look(self, needed)
 
 
 def laid_out(g: Tensor) -> Tensor:

@@ -24,11 +24,11 @@ from tinytorch.core.inplace import (
 from tinytorch.core.mode import dispatch, function_modes, local, plain
 from tinytorch.core.native import function_of
 from tinytorch.core.notes import leave
-from tinytorch.core.supplied import layouts, overriding
+from tinytorch.core.supplied import overriding
 from tinytorch.core.tensor import Tensor, received, wrap
 from tinytorch.core.unusual import PLAIN_NUMBERS, promoted, translated, without_data, written_without_data
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, shared_places
-from tinytorch.kernels import parallel
+from tinytorch.kernels import layouts, parallel
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, get_default_dtype, number
 from tinytorch.kernels.meta import MetaArray, is_meta
 from tinytorch.kernels.programs import as_array
@@ -322,7 +322,7 @@ def _computing(THIS: Caller) -> Callable[..., Any]:
 def _writing(THIS: Caller) -> Callable[..., Any]:
     """Return the function that computes a call which writes into its first argument."""
     OP, UNWRAP, COMPUTE, KERNEL = THIS.op, _unwrapping(THIS), _kernel(THIS), THIS.op.kernel
-    OPERANDS, CHECKS, IS_KERNEL = OP.operands, OP.selects and not OP.operands, THIS.form == WRITING
+    OPERANDS, IS_KERNEL = OP.operands, THIS.form == WRITING
     HOLDS_FIRST = any([OP.arguments[OP.inputs[0]] in names for names in OP.wants.values()])
 
     def run(values: list[Any], state: Any, witness: Any) -> Any:
@@ -343,11 +343,11 @@ def _writing(THIS: Caller) -> Callable[..., Any]:
             if expanded(target) and not (THIS.repeats and THIS.repeats(*values)):
                 raise shared_places()
             arrays = arrays_of_write(OP, x, values, THIS.reads)
+            if OP.selects and not OP.accepted.issuperset([x.dtype for x in arrays if type(x) is _ARRAY]):
+                OP.refuse_dtypes(arrays)
         else:
             check_operands_of_write(OP, x, values)
-            arrays = UNWRAP(values) if OPERANDS else OP.arrays(values)
-        if CHECKS and not OP.accepted.issuperset([x.dtype for x in arrays if type(x) is _ARRAY]):
-            OP.refuse_dtypes(arrays)
+            arrays = UNWRAP(values)
         if witness is not None:
             witness.writes(OP, values, arrays, THIS.write)
 

@@ -165,19 +165,6 @@ class Op:
         count = self.positional
         return tuple(values[:count]), dict(zip(self.arguments[count:], values[count:], strict=True))
 
-    def arrays(self, values: tuple[Any, ...]) -> list[Any]:
-        """Return the arguments with the array of each tensor in its place."""
-        arrays = list(values)
-        for i in self.inputs:
-            value = arrays[i]
-            if isinstance(value, Tensor):
-                arrays[i] = value._array
-            elif isinstance(value, (list, tuple)) and self.arguments[i] == self.many:
-                arrays[i] = self.elements(value, i)
-            elif value is not None:
-                arrays[i] = self.checked(value, i)
-        return arrays
-
     def checked(self, value: Any, i: int) -> Any:
         """Return a number unchanged and the array of a PyTorch tensor; raise TypeError for anything else."""
         checked = value if isinstance(value, NUMBERS) else self.adopted(value, i)._array
@@ -293,58 +280,18 @@ class Op:
             bit <<= 1
         return (key if key & 255 else 0), edges
 
-    def record(
-        self,
-        edges: list[Edge | None],
-        values: tuple[Any, ...],
-        outs: tuple[Any, ...],
-        cell: Any,
-        residuals: tuple[Any, ...] = (),
-        written_to: Tensor | None = None,
-        before: Any = None,
-    ) -> OpNode | None:
-        """Return the node of a call with its saved values, or None if no input that needs a gradient has a formula.
-
-        Args:
-            edges: the inputs' edges.
-            values: the arguments.
-            outs: the output arrays; `cell` is the version counter of the only one, or a tuple of their cells.
-            residuals: further arrays that the kernel returned for the formulas.
-            written_to: the first input, if the op wrote into it in place; `before` is a copy of its former elements.
-        """
-        key: Any = None  # one formula computes all gradients
-        if self.many is None:
-            key = 0
-            for k, i in enumerate(self.inputs):
-                if edges[k] is not None and self._constant[k]:
-                    edges[k] = None
-                key |= (edges[k] is not None) << k | isinstance(values[i], Tensor) << 8 + k
-            if not key & 255:
-                return None
-        node = self.node(key, edges, values, outs, cell, residuals)
-        if written_to is not None:
-            # The memory of the first input now holds the output, so the copy of its former elements is saved. Other
-            # tensors on that memory are saved with the version before the write, so that backward detects the write.
-            saved = node.saved
-            for k, (kind, position) in enumerate(node.plan.sources):
-                if kind == KEPT:
-                    saved[k] = None
-                if kind != INPUT:
-                    continue
-                tensor, version = saved[k]
-                if position == self.inputs[0]:
-                    held = wrap(before)
-                    held._edge, held._requires_grad = edges[0], edges[0] is not None
-                    saved[k] = (held, 0)
-                elif tensor._cell is written_to._cell:
-                    saved[k] = (tensor, version - 1)
-        return node
-
     def node(
         self, key: Any, edges: Any, values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
         residuals: tuple[Any, ...] = (),
     ) -> OpNode:  # fmt: skip
-        """Return the node of a call; `key` as in `plan_of`, the other arguments as in `record`."""
+        """Return the node of a call with its saved values.
+
+        Args:
+            key: as in `plan_of`; `edges` are those of the inputs.
+            values: the arguments.
+            outs: the output arrays; `cell` is the version counter of the only one, or a tuple of their cells.
+            residuals: further arrays that the kernel returned for the formulas.
+        """
         plan, overload = self.plans.get(key) or self.plan_of(key), self.overload
         node = self.node_class() if overload is None or values[overload[0]] is None else overload[1]()
         out = outs[0]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from tinytorch.core.graph import DEEPEST, Edge, Node, Start, Watch, leaf_edge, running
+from tinytorch.core.graph import DEEPEST, Edge, Node, Start, Watch, leaf_edge
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import ForwardLevel, dispatch_step, local, on_another_stack
 from tinytorch.core.native import library
@@ -50,9 +50,9 @@ def walk(
     for edge in targets or () if capture else ():
         wanted.setdefault(edge[0], []).append(edge)
     captured: dict[Edge, Tensor] = {}
-    before = state.grad, state.callbacks, running.watch
+    before = state.grad, state.callbacks, state.watch
     callbacks: list[Callable[[], Any]] = []
-    state.grad, state.callbacks, running.watch = create_graph, callbacks, None
+    state.grad, state.callbacks, state.watch = create_graph, callbacks, None
     modes = state.modes
     # Whether the gradients may be differentiated: then formulas use no cached residuals, and sums are not in place.
     differentiable = create_graph or (modes is not None and any(isinstance(mode, ForwardLevel) for mode in modes))
@@ -60,18 +60,17 @@ def walk(
     leaves_apart = modes is not None and not any(mode.sees_leaves for mode in modes)
     state.depth += 1
     try:
-        # By minus the creation number: [node, the gradients of its outputs, of which of them they are sums that this
-        # walk has computed, as bits]. (Numbers hash evenly, addresses at times do not.)
+        # By minus the creation number: [node, its gradient (a list of those of several outputs), which of them are sums
+        # that this walk has computed, as bits]. (Numbers hash evenly, addresses at times do not.)
         waiting: dict[int, list[Any]] = {}
         heap: list[int] = []
         simple = not create_graph and modes is None and targets is None
         if library is None or not simple or not library.run_walk(start, retain_graph, HELPERS):
-            watch = running.watch = Watch(start, needed, not capture)
-            waiting[-start.number] = [start, [None], 0]
+            watch = state.watch = Watch(start, needed, not capture)
+            waiting[-start.number] = [start, None, 0]
             heap.append(-start.number)
         while heap:
-            node, gs, _ = waiting.pop(heappop(heap))
-            g = gs[0] if node.outputs == 1 else node._from_list(gs)
+            node, g, _ = waiting.pop(heappop(heap))
             if wanted and node in wanted:
                 at_end = node not in passed
                 if at_end and node.hooks is not None:  # (else PyTorch, too, captures it before the hooks)
@@ -98,39 +97,38 @@ def walk(
                 target, number = edge
                 if needed is not None and target not in needed:
                     if node is start and target.hooks is not None and len(node.edges) == 1:
-                        target.run_tensor_hooks(g if target.outputs == 1 else _with_other_outputs(edge, g))
+                        gs = [g if k == number else None for k in range(target.outputs)]
+                        target.run_tensor_hooks(target._from_list(gs))
                     continue
-                entry = waiting.get(-target.number)
+                order = -target.number
+                entry = waiting.get(order)
                 if entry is None:
                     if g is None and edge in node.unreached:
                         continue
-                    entry = waiting[-target.number] = [target, [None] * target.outputs, 0]
-                    if target.number > 0:
-                        heappush(heap, -target.number)
+                    entry = waiting[order] = [target, None, 0]
+                    if order < 0:
+                        heappush(heap, order)
                 if g is None:  # the node is visited all the same: hooks and a `Function` run
                     continue
                 if type(g) is not Tensor or g._array.dtype is not target.dtype or g._array.shape != target.shape:
                     g = _fitted(node, g, edge, grads)
-                gs = entry[1]
-                if gs[number] is None:
-                    gs[number] = g
-                elif type(g) is not Tensor and g._receives is not None:
-                    gs[number] = _sum(gs[number], g)
-                    entry[2] &= ~(1 << number)  # (what is added next may be dense)
-                elif not entry[2] >> number & 1:
-                    gs[number] = _sum(gs[number], g)
-                    entry[2] |= (not differentiable) << number
-                elif modes is None:
-                    gs[number]._array = add_into(gs[number]._array, g._array)
+                if target.outputs != 1:
+                    gs = entry[1] = entry[1] or [None] * target.outputs
+                    gs[number] = (
+                        g if gs[number] is None else _total(entry, number, gs[number], g, modes, differentiable)
+                    )
                 else:
-                    gs[number] = _added(gs[number], g)
-            watch.serve(node, waiting, heap)
+                    entry[1] = g if entry[1] is None else _total(entry, 0, entry[1], g, modes, differentiable)
+            if node.number in watch.completing:
+                watch.serve(node, waiting, heap)
+            if not heap:  # leaves may wait for nodes which the walk did not visit after all (`Node.unreached`)
+                heap += sorted(waiting)
         for callback in callbacks:  # (one may add another)
             callback()
         return captured
     finally:
         state.depth -= 1
-        state.grad, state.callbacks, running.watch = before
+        state.grad, state.callbacks, state.watch = before
 
 
 # What the twin of the loop (kernels/native/walk.c) leaves to Python.
@@ -186,6 +184,20 @@ def raising(error: Exception) -> Callable[[Tensor], None]:
 HELPERS = (gradients_of, hooked_before, hooked_after, _fitted, _sum, raising)
 
 
+def _total(entry: list[Any], k: int, x: Tensor, g: Tensor, modes: Any, differentiable: bool) -> Tensor:
+    """Return the sum of gradients of output `k` of the node of an entry, in place if this walk has computed `x`."""
+    if type(g) is not Tensor and g._receives is not None:
+        entry[2] &= ~(1 << k)  # (what is added next may be dense)
+        return _sum(x, g)
+    if not entry[2] >> k & 1:
+        entry[2] |= (not differentiable) << k
+        return _sum(x, g)
+    if modes is not None:
+        return _added(x, g)
+    x._array = add_into(x._array, g._array)
+    return x
+
+
 def _added(x: Tensor, g: Tensor) -> Tensor:
     """Add a gradient to a sum that the walk has computed, by operations that modes see; the sum keeps its layout."""
     total: Tensor = x + g
@@ -203,13 +215,6 @@ def gradients(
     edges = [x._edge or leaf_edge(x) for x in inputs]
     captured = walk(start, create_graph, create_graph, edges, capture=True)
     return tuple([captured.get(edge) for edge in edges])
-
-
-def _with_other_outputs(edge: Edge, g: Tensor | None) -> list[Tensor | None]:
-    """Return the gradients of a node's outputs, of which only that of this edge has one."""
-    grads: list[Tensor | None] = [None] * edge[0].outputs
-    grads[edge[1]] = g
-    return grads
 
 
 def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: Any, dtype: Any) -> Tensor:

@@ -331,8 +331,6 @@ class Node(metaclass=_NodeMeta):
 def enter(node: Any, edges: tuple[Edge | None, ...], shape: Any, dtype: Any, end: bool = False) -> None:
     """Set what every new node has; it is the last one so far.
 
-    The calls of ops contain these statements (`core/call.py`), since to call them would take as long as they do.
-
     Args:
         node: the node.
         edges: those of its inputs.
@@ -443,10 +441,10 @@ class AccumulateGrad(Node):
             ordinary = g._receives is None and (before is None or before._receives is None)
             if not ordinary and not (g.layout is strided and (before is None or before.layout is strided)):
                 leaf._grad = sparse.add_gradient(before, g, create_graph)
-            elif create_graph:
-                leaf._grad = _clone(g, leaf) if before is None else before + g
             elif before is None:
-                leaf._grad = self.copied(g)
+                leaf._grad = _copy(g, leaf, create_graph)
+            elif create_graph:
+                leaf._grad = before + g
             elif not ordinary:  # lazy conjugates or negatives
                 before.add_(g)
             else:
@@ -455,14 +453,6 @@ class AccumulateGrad(Node):
             if hooks is not None:
                 _run_accumulated(hooks, leaf)
         return ()
-
-    def copied(self, g: Tensor) -> Tensor:
-        """Return a copy of a gradient in memory for `.grad`: who passed the gradient on may keep it."""
-        copy = g.detach()
-        copy._array = _memory(self.variable)
-        copy._array[...] = g._array
-        copy._cell = [0, mode.runs.begun]
-        return copy
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
         """Run the post-accumulate hooks, as PyTorch does."""
@@ -484,16 +474,15 @@ def _run_accumulated(hooks: Hooks, leaf: Tensor) -> None:
 _accumulation_lock = threading.RLock()  # reentrant: an addition that is recorded may call hooks on saved tensors
 
 
-def _memory(leaf: Tensor) -> Any:
-    """Return memory for `.grad`: with the leaf's strides if the leaf is dense, else contiguous."""
-    return np.empty_like(leaf._array, order="K" if is_dense(leaf._array) else "C")
-
-
-def _clone(g: Tensor, leaf: Tensor) -> Tensor:
-    """Return a recorded copy of `g` in memory for `.grad`."""
-    laid_out: Tensor = g.detach()
-    laid_out._array, laid_out._cell = _memory(leaf), [0, mode.runs.begun]
-    return laid_out.copy_(g)
+def _copy(g: Tensor, leaf: Tensor, recorded: bool) -> Tensor:
+    """Return a copy of `g` in memory for `.grad`, with the leaf's strides if the leaf is dense, else contiguous."""
+    copy: Tensor = g.detach()
+    copy._array = np.empty_like(leaf._array, order="K" if is_dense(leaf._array) else "C")
+    copy._cell = [0, mode.runs.begun]
+    if recorded:
+        return copy.copy_(g)
+    copy._array[...] = g._array
+    return copy
 
 
 def _accumulate_retained(tensor: Tensor, g: Tensor) -> None:
@@ -505,16 +494,12 @@ def _accumulate_retained(tensor: Tensor, g: Tensor) -> None:
 def leaf_edge(leaf: Tensor) -> Edge:
     """Return the edge to a leaf; its `AccumulateGrad` lives as long as a graph refers to it."""
     reference = leaf._accumulator
-    if reference is not None:
-        node = reference()
-        if node is not None:
-            return (node, 0)
-    if mode.alone:
-        return (_accumulator(leaf), 0)
-    with _creation_lock:  # two threads that ask for the edge of one leaf must get one node
-        reference = leaf._accumulator
-        node = None if reference is None else reference()
-        return (_accumulator(leaf) if node is None else node, 0)
+    node = None if reference is None else reference()
+    if node is None:
+        with _creation_lock:  # two threads that ask for the edge of one leaf must get one node
+            reference = leaf._accumulator
+            node = (None if reference is None else reference()) or _accumulator(leaf)
+    return (node, 0)
 
 
 def _accumulator(leaf: Tensor) -> AccumulateGrad:
@@ -557,7 +542,10 @@ class Watch:
         number: identifies the walk.
         nodes: the nodes that the walk will visit.
         into_leaves: whether gradients are accumulated into leaves, rather than returned (`autograd.grad`).
+        completing: the numbers of the nodes that are the last to contribute to a leaf.
     """
+
+    __slots__ = ("_last", "completing", "into_leaves", "nodes", "number")
 
     def __init__(self, start: Start, needed: set[Node] | None, into_leaves: bool) -> None:
         self.number, self.into_leaves = start.number, into_leaves
@@ -567,18 +555,24 @@ class Watch:
 
     def look(self, start: Node, needed: set[Node] | None) -> None:
         """Look ahead from a node: the start, or a node whose edges have changed since the walk began."""
-        stack = [start]
+        stack, nodes, last = [start], self.nodes, self._last
         while stack:
             node = stack.pop()
+            number = node.number
             for edge in node.edges:
-                if edge is None or (needed is not None and edge[0] not in needed):
+                if edge is None:
                     continue
                 child = edge[0]
-                if child.number < 0:
-                    self._last[child.number] = min(self._last.get(child.number, node.number), node.number)
-                if child not in self.nodes:
-                    self.nodes.add(child)
-                    stack.append(child)
+                if child in nodes:
+                    if child.number < 0 and number < last[child.number]:
+                        last[child.number] = number
+                elif needed is None or child in needed:
+                    nodes.add(child)
+                    if child.number < 0:
+                        last[child.number] = number
+                    else:
+                        stack.append(child)
+        self.completing = set(last.values())
 
     def serve(self, node: Node, waiting: dict[int, Any], heap: list[int]) -> None:
         """Put the leaves that `node` was the last to contribute to at the top of the heap."""
@@ -588,8 +582,6 @@ class Watch:
                 if entry is not None:
                     waiting[_FIRST + k] = entry
                     heappush(heap, _FIRST + k)
-        if not heap:  # leaves that wait for nodes which the walk did not visit after all (`Node.unreached`)
-            heap += sorted(waiting)
 
 
 _FIRST = -(1 << 62)  # less than minus any creation number
@@ -597,10 +589,3 @@ _FIRST = -(1 << 62)  # less than minus any creation number
 
 #: How many walks one thread runs inside of each other; Python limits the depth of each thread's stack.
 DEEPEST = 20
-
-
-class _Running(threading.local):
-    watch: Watch | None = None  # the look ahead of the walk in Python that runs in this thread
-
-
-running = _Running()

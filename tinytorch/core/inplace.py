@@ -15,6 +15,7 @@ import numpy as np
 from tinytorch.core.declaration import NUMBERS, Op
 from tinytorch.core.graph import FREED, Edge, Node, enter
 from tinytorch.core.mode import Event, local
+from tinytorch.core.node import INPUT, KEPT, OpNode
 from tinytorch.core.supplied import bits, memory
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import Places, check_recorded, expanded, follow, move_retained, needs_grad, shared_places
@@ -36,7 +37,7 @@ def edges_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | No
     edges = op.edges_of(tensors)
     if edges is not None and any(isinstance(y, Tensor) and y._cell is None for y in tensors[1:]):
         # An inference tensor must not be saved; PyTorch raises the error before it writes.
-        op.record(list(edges), (wrap(x._array), *values[1:]), (x._array,), None)
+        _node(op, edges, (wrap(x._array), *values[1:]), x._array, None)
     return edges
 
 
@@ -148,12 +149,33 @@ def record_write(
     op: Op, edges: list[Edge | None], values: tuple[Any, ...], x: Tensor, residuals: tuple[Any, ...] = (),
     before: Any = None,
 ) -> None:  # fmt: skip
-    """Record the call of an op that has written into `x`: see `Op.record`."""
-    if not op.wants:
-        op = _constant_op(op)
-    node = op.record(edges, values, (x._array,), x._cell, residuals, written_to=x, before=before)
-    if node is not None:
-        written(x, (node, 0))
+    """Record the call of an op that has written into `x`; `before` are its former elements, if formulas use them."""
+    node = _node(op if op.wants else _constant_op(op), edges, values, x._array, x._cell, residuals)
+    if node is None:
+        return
+    # The memory of the first input now holds the output, so the copy of its former elements is saved. Other tensors on
+    # that memory are saved with the version before the write, so that backward detects the write.
+    saved = node.saved
+    for k, (kind, position) in enumerate(node.plan.sources):
+        if kind == KEPT:
+            saved[k] = None
+        elif kind == INPUT and position == op.inputs[0]:
+            held = wrap(before)
+            held._edge, held._requires_grad = node.edges[0], node.edges[0] is not None
+            saved[k] = (held, 0)
+        elif kind == INPUT and saved[k][0]._cell is x._cell:
+            saved[k] = (saved[k][0], saved[k][1] - 1)
+    written(x, (node, 0))
+
+
+def _node(
+    op: Op, edges: list[Edge | None], values: Sequence[Any], array: Any, cell: Any, residuals: tuple[Any, ...] = ()
+) -> OpNode | None:
+    """Return the node of a write, or None if no input that needs a gradient has a formula."""
+    edges = [None if constant else edge for edge, constant in zip(edges, op._constant, strict=True)]
+    given = [(edge is not None) | isinstance(values[i], Tensor) << 8 for edge, i in zip(edges, op.inputs, strict=True)]
+    key = sum([bits << k for k, bits in enumerate(given)])
+    return op.node(key, edges, values, (array,), cell, residuals) if any(edges) else None
 
 
 @functools.cache

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -35,6 +34,7 @@ class State:
         witness: the mode to which a witnessed function (`Caller.witnessed`) reports what it computes, while it runs.
         run: the innermost `Run` of a function that a transform of `torch.func` differentiates; None outside of them.
         quietly: calls its first argument, a kernel, with the others: see `kernels/silence.py`.
+        watch: the look ahead (`graph.Watch`) of the walk in Python that runs in this thread, or None.
         trial: what takes warnings and gives random numbers while calls are tried that nobody may notice; else None.
     """
 
@@ -49,6 +49,7 @@ class State:
         "quietly",
         "run",
         "trial",
+        "watch",
         "witness",
     )
 
@@ -65,6 +66,7 @@ class State:
         self.run: Run | None = None
         self.quietly = silence.runner()
         self.trial: Any = None
+        self.watch: Any = None
         self.depth = 0
 
 
@@ -122,10 +124,6 @@ class Run:
                 "operation that would mutate a captured Tensor. This is not supported; please rewrite the function "
                 "being transformed to explicitly accept the mutated Tensor(s) as inputs."
             )
-
-
-_threads = itertools.count()
-alone = True  # whether only one thread has run ops so far, so that no lock is needed
 
 
 class PerThread(threading.local):
@@ -191,8 +189,6 @@ def unnoticed(trial: Any) -> Iterator[None]:
 
 class _Local(PerThread):
     def __init__(self) -> None:
-        global alone
-        alone = next(_threads) == 0
         self.state = State()
         self.multithreading = True
 

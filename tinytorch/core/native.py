@@ -16,10 +16,9 @@ from tinytorch.core.declaration import MISSING, record_several
 from tinytorch.core.graph import DEEPEST, FREES_BY_RECURSION, AccumulateGrad, add_tail, leaf_edge, numbers
 from tinytorch.core.mode import State, function_modes, local, runs
 from tinytorch.core.node import OpNode, Plan
-from tinytorch.core.supplied import layouts
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.view import View, refresh
-from tinytorch.kernels import dtypes, native, silence
+from tinytorch.kernels import dtypes, layouts, native, silence
 
 if TYPE_CHECKING:
     from tinytorch.core.declaration import Op

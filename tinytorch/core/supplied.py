@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "HOMES", "Member", "batches", "batching", "bits", "complete", "declare_members", "declared", "dlpack", "imported",
-    "inspect", "layouts", "left_out", "load", "memory", "native", "outputs", "overriding", "picture",
+    "inspect", "left_out", "load", "memory", "outputs", "overriding", "picture",
     "saving", "sparse", "unlisted",
 ]  # fmt: skip
 
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from tinytorch.autograd import batches
     from tinytorch.autograd import node as picture
     from tinytorch.core import strided as memory
-    from tinytorch.kernels import layouts, native
     from tinytorch.ops import batching, left_out
     from tinytorch.ops import complex as bits
     from tinytorch.ops import memory as dlpack
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
     from tinytorch.serialization import saving
     from tinytorch.sparse import supplies as sparse
 else:
-    native = _Later("kernels.native")  # computes a kernel by its twin, or by the loop of a ufunc
-    layouts = _Later("kernels.layouts")  # the order of dimensions in memory (loads the native library)
     memory = _Later("core.strided")  # parts of a tensor's memory by their places
     overriding = _Later("ops.overrides")  # `__torch_function__`
     bits = _Later("ops.complex")  # complex numbers, and lazy conjugates and negatives

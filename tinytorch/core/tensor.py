@@ -172,8 +172,6 @@ Tensor._memory = vars(Tensor)["_array"]
 def wrap(array: Any, cls: type[Tensor] = Tensor, shares: bool = False, state: Any = None) -> Any:
     """Return `array` as a tensor on the same memory, a leaf that does not require grad: all slots are set here.
 
-    The calls of ops contain these statements (`core/call.py`), since to call them would take as long as they do.
-
     Args:
         array, cls: the array, and the class of the tensor.
         shares: whether the caller sets the version counter: that of the memory's other tensors.

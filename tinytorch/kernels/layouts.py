@@ -12,18 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .native import quick
 from .parallel import blockwise
 
 Array = Any
-
-
-@quick
-def settled(first: Any, *others: Any) -> bool:
-    """Return whether `first` is an array of NumPy's, and all arrays are in C order: then a result is, too."""
-    return type(first) is np.ndarray and all(
-        [x.flags.c_contiguous for x in (first, *others) if isinstance(x, np.ndarray)]
-    )
 
 
 def ordered(kernel: Callable[[Any, Any], Array], x: Any, y: Any) -> Array:

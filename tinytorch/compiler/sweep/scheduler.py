@@ -31,7 +31,6 @@ from tinytorch.compiler.recorder import Call, NotRecorded, Recorder, Value, faul
 from tinytorch.compiler.sources import FOLDER
 from tinytorch.compiler.sweep.comparison import NotJoined, Steps, copied, difference
 from tinytorch.compiler.sweep.joint import Joint, Unable
-from tinytorch.core.graph import running
 from tinytorch.core.mode import State, local
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.programs import Bailout
@@ -554,13 +553,13 @@ class Scheduler:
 def _states() -> tuple[Any, ...]:
     """Return the states of the thread that belong to the run that executes."""
     asked = overrides.state
-    return local.state, recording.depth, asked.modes, asked.asks, running.watch, _disabled.message
+    return local.state, recording.depth, asked.modes, asked.asks, _disabled.message
 
 
 def _set_states(states: tuple[Any, ...]) -> None:
     """Put the states of a run in their place."""
     asked = overrides.state
-    local.state, recording.depth, asked.modes, asked.asks, running.watch, _disabled.message = states
+    local.state, recording.depth, asked.modes, asked.asks, _disabled.message = states
 
 
 def _abandon(step: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from .. import parallel
 
-__all__ = ["absence", "build", "calls", "defaults", "direct", "instructions", "quick", "twin"]
+__all__ = ["absence", "build", "calls", "defaults", "instructions", "twin"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -98,16 +98,3 @@ def twin(definition: Function) -> Function:
     native = _library.twin(definition, name, instructions, defaults(definition))
     wrapper: Any = functools.update_wrapper(native, definition, _WRAPPER_ATTRIBUTES)
     return wrapper
-
-
-def direct(kernel: Callable[..., Any] | None) -> Callable[..., Any] | None:
-    """Return a function that computes a kernel by its twin, or by the loop of a ufunc, without floating-point errors.
-
-    It returns NotImplemented for arguments that they do not handle. For other kernels, and without the library, None.
-    """
-    return None if _library is None or kernel is None else _library.direct(kernel)
-
-
-def quick(definition: Function) -> Function:
-    """Return the library's own function of that name, which costs less than a twin; or the definition."""
-    return definition if _library is None or instructions is None else getattr(_library, definition.__name__)

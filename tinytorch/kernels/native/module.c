@@ -1,6 +1,5 @@
 // The Python module: `twin(definition, name, set, defaults)` returns a callable that tries a kernel, and calls the
-// definition for arguments that the kernel leaves to it; `direct(definition)` one that tries the kernel of a twin, and
-// the loop of a ufunc, and returns NotImplemented for other arguments.
+// definition for arguments that the kernel leaves to it.
 #define TINYTORCH_MODULE
 #include "calls.h"
 
@@ -289,46 +288,6 @@ static PyObject *parameter_names(const Kernel *kernel) {
     return tuple;
 }
 
-// Loops of ufuncs -------------------------------------------------------------------------------
-
-// Call a ufunc's own loop for contiguous arrays of one dtype, which have one shape or are 0-d: without NumPy's search
-// for the loop, and its look at floating-point errors.
-static PyObject *by_loop(PyObject *definition, PyObject *args) {
-    const PyUFuncObject *ufunc = (const PyUFuncObject *)definition;
-    int count = ufunc->nin, loop = 0;
-    if (PyTuple_Size(args) != count || count > 2 || ufunc->nout != 1 || ufunc->core_enabled) return FALLBACK;
-    PyObject *x[2], *like = NULL;
-    char *data[3];
-    npy_intp strides[3];
-    for (int i = 0; i < count; i++) {
-        x[i] = PyTuple_GetItem(args, i);
-        if (!PyArray_CheckExact(x[i]) || !PyArray_ISCARRAY_RO(ARRAY(x[i]))) return FALLBACK;
-        if (!like || !PyArray_NDIM(ARRAY(like))) like = x[i];
-        data[i] = PyArray_DATA(ARRAY(x[i]));
-        strides[i] = PyArray_NDIM(ARRAY(x[i])) ? PyArray_ITEMSIZE(ARRAY(x[i])) : 0;
-    }
-    int type = PyArray_TYPE(ARRAY(like));
-    if (!PyTypeNum_ISNUMBER(type)) return FALLBACK;
-    for (int i = 0; i < count; i++) {
-        if (PyArray_TYPE(ARRAY(x[i])) != type || (strides[i] && !same_shape(x[i], like))) return FALLBACK;
-    }
-    const char *types = ufunc->types;
-    while (loop < ufunc->ntypes && (types[0] != type || types[count - 1] != type)) loop++, types += count + 1;
-    if (loop == ufunc->ntypes) return FALLBACK;
-    PyObject *out = PyArray_SimpleNew(PyArray_NDIM(ARRAY(like)), PyArray_DIMS(ARRAY(like)), types[count]);
-    if (!out) return NULL;
-    data[count] = PyArray_DATA(ARRAY(out));
-    strides[count] = PyArray_ITEMSIZE(ARRAY(out));
-    npy_intp size = PyArray_SIZE(ARRAY(out));
-    NPY_BEGIN_THREADS_DEF;
-    NPY_BEGIN_THREADS_THRESHOLDED(size);
-    if (size) ufunc->functions[loop](data, &size, strides, ufunc->data[loop]);
-    NPY_END_THREADS;
-    if (!PyErr_Occurred()) return out;
-    Py_DECREF(out);
-    return NULL;
-}
-
 // Twins -----------------------------------------------------------------------------------------
 
 typedef struct {
@@ -338,7 +297,6 @@ typedef struct {
     Py_ssize_t count;
     Call call;         // NULL: there is no kernel
     bool of_gradient;  // the first parameter is a gradient
-    bool direct;       // whether other arguments are left to the caller
     bool calls_numpy;  // as of the kernel
 } Twin;
 
@@ -395,10 +353,7 @@ static PyObject *twin_call(PyObject *self, PyObject *args, PyObject *keywords) {
         PyObject *result = tt_call_twin(self, bound);
         if (result != FALLBACK) return result;
     }
-    if (!twin->direct) return PyObject_Call(twin->definition, args, keywords);
-    bool loops = !keywords && PyObject_TypeCheck(twin->definition, &PyUFunc_Type);
-    PyObject *result = loops ? by_loop(twin->definition, args) : FALLBACK;
-    return result == FALLBACK ? Py_NewRef(result) : result;
+    return PyObject_Call(twin->definition, args, keywords);
 }
 
 static void twin_free(PyObject *self) {
@@ -479,29 +434,6 @@ static PyObject *make_twin(PyObject *module, PyObject *args) {
     return (PyObject *)twin;
 }
 
-// `direct(definition)` of a twin or a ufunc; None for other functions, and for what may warn of floating-point errors.
-static PyObject *direct(PyObject *module, PyObject *definition) {
-    (void)module;
-    bool is_twin = Py_TYPE(definition) == twin_type;
-    if (is_twin ? ((Twin *)definition)->calls_numpy : !PyObject_TypeCheck(definition, &PyUFunc_Type)) Py_RETURN_NONE;
-    Twin *twin = (Twin *)((allocfunc)PyType_GetSlot(twin_type, Py_tp_alloc))(twin_type, 0);
-    if (!twin) return NULL;
-    if (is_twin) {
-        const Twin *other = (const Twin *)definition;
-        twin->names = Py_NewRef(other->names);
-        twin->owned_defaults = Py_XNewRef(other->owned_defaults);
-        memcpy(twin->name, other->name, sizeof twin->name);
-        memcpy(twin->defaults, other->defaults, sizeof twin->defaults);
-        twin->count = other->count;
-        twin->call = other->call;
-        twin->of_gradient = other->of_gradient;
-        definition = other->definition;
-    }
-    twin->definition = Py_NewRef(definition);
-    twin->direct = true;
-    return (PyObject *)twin;
-}
-
 static PyObject *set_threads(PyObject *module, PyObject *count) {
     (void)module;
     long threads = PyLong_AsLong(count);
@@ -510,23 +442,11 @@ static PyObject *set_threads(PyObject *module, PyObject *count) {
     Py_RETURN_NONE;
 }
 
-// Twin of `settled` of kernels/layouts.py, as a plain function: every call of an elementwise op calls it.
-static PyObject *settled(PyObject *module, PyObject *const *args, Py_ssize_t count) {
-    (void)module;
-    if (!count || !PyArray_CheckExact(args[0])) Py_RETURN_FALSE;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (PyArray_Check(args[i]) && !tt_is_contiguous(args[i])) Py_RETURN_FALSE;
-    }
-    Py_RETURN_TRUE;
-}
-
 // The module ------------------------------------------------------------------------------------
 
 static PyMethodDef methods[] = {
     {"twin", make_twin, METH_VARARGS, NULL},
-    {"direct", direct, METH_O, NULL},
     {"set_threads", set_threads, METH_O, NULL},
-    {"settled", (PyCFunction)(void (*)(void))settled, METH_FASTCALL, NULL},
     {NULL},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_size = -1, .m_methods = methods};
