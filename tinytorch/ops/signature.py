@@ -125,6 +125,15 @@ def _as_numbers(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return ([*given, *args[len(given) :]], named) if found else None
 
 
+def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
+    """Return PyTorch's error for arguments that match none of a function's signatures."""
+    got = ", ".join([type(each).__name__ for each in args])
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+        + "".join([f" * ({each})\n" for each in signatures])
+    )
+
+
 def mistake(
     error: Exception | None, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public: Any = None
 ) -> TypeError | None:
@@ -171,6 +180,8 @@ def mistake(
             kind = "Tensor" if op.of_tensors or op.operands != 2 else "Operand"
         shown, fits = _KINDS.get(kind, _KINDS.get(own, ("Tensor", lambda x: x is not lacking)))
         if not fits(value) and not (value is None and (none or each.default is None)):
+            if public is not None and public.forms:
+                return no_such_call(name, args, public.forms)
             where = f" (position {k + 1})" if k < len(args) else ""
             return TypeError(f"{name}(): argument '{own}'{where} must be {shown}, not {type_name(value)}")
     if missing:
