@@ -136,7 +136,7 @@ def rules_of(op: Any) -> Sequence[Callable[..., Any]]:
 def _same_name(emit: Any, op: Any, out: Any, *args: Any, **kwargs: Any) -> Any:
     """Call the operator that has the name of an op, and its arguments."""
     packet, public = getattr(aten, op.name), functions.get(op.name)
-    if public is not None and public.operands is not None:
+    if public is not None and public.operands:
         return emit(packet.Tensor if isinstance(args[-1], Tensor) else packet.Scalar, *args)
     positional = list(args)
     while positional and (positional[-1] is None or positional[-1] is False):

@@ -3,6 +3,7 @@
 | module | contents |
 |---|---|
 | `register`, `autocast`, `overrides`, `out`, `return_types` | no ops: registration and wrappers of public functions |
+| `signature` | no ops: what PyTorch says of arguments that do not fit |
 | `arguments`, `writing`, `left_out` | no ops: shared helpers; names that are absent |
 | `batching`, `batch_rules` | no ops: `vmap`, and its rules |
 | `complex`, `bits` | complex numbers; lazy conjugates and negatives |

@@ -11,7 +11,6 @@ import numpy as np
 from tinytorch.core.declaration import missing_argument
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels.reduce import int_of
 from tinytorch.ops.register import also_by as also_by
 from tinytorch.ops.register import pointwise
 
@@ -138,12 +137,6 @@ def ints_of(name: str, argument: str, values: tuple[Any, ...], named: dict[str, 
             f"{name}() received an invalid combination of arguments - got ({kinds}), but expected ints or a "
             f"sequence of ints as '{argument}'"
         ) from None
-
-
-def check_int(value: Any, name: str, argument: str) -> None:
-    """Raise PyTorch's error unless `value` is an int."""
-    if type(value) is not int:
-        int_of(value, name, argument)
 
 
 def check_some_dim(input: Tensor, name: str) -> None:

@@ -155,12 +155,7 @@ def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     return _minus_scaled(*_alike(input, other), alpha)
 
 
-def _no_rsub(input: Any, other: Any) -> TypeError:
-    signatures = ("Tensor input, Tensor other, *, Number alpha = 1", "Tensor input, Number other, Number alpha = 1")
-    return no_such_call("rsub", (input, other), signatures)
-
-
-@public()
+@public(forms=("Tensor input, Tensor other, *, Number alpha = 1", "Tensor input, Number other, Number alpha = 1"))
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """Return `other - alpha * input`.
 
@@ -168,12 +163,8 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         >>> torch.rsub(torch.tensor([1.0, 2.0]), 10)
         tensor([9., 8.])
     """
-    try:
-        floating = input.dtype.is_floating_point
-    except AttributeError:
-        raise _no_rsub(input, other) from None
     kind = type(other)
-    if floating and (kind is builtins.float or kind is builtins.int):
+    if input.dtype.is_floating_point and (kind is builtins.float or kind is builtins.int):
         return _number_less(input, other, plain("rsub", "alpha", alpha))
     refuse_booleans(input, other)
     other, alpha = factor("rsub", input, other, plain("rsub", "alpha", alpha))
@@ -595,7 +586,13 @@ def _inside(x: Tensor, min: Any, max: Any) -> Tensor:
     return x >= min if max is None else (x >= min) & (x <= max)
 
 
-@public(also="clip", method=True, out="clamp")
+def _bounds(names: str) -> tuple[str, ...]:
+    """Return the signatures of a function that takes bounds, which are tensors or numbers."""
+    bounds = [", ".join([f"{kind} {name}" for name in names.split(", ")]) for kind in ("Tensor", "Number")]
+    return tuple([f"Tensor input, {each}, *, Tensor out = None" for each in bounds])
+
+
+@public(also="clip", method=True, out="clamp", forms=_bounds("min = None, max = None"))
 @short("of_floats", _clamp)
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Return `input` clamped to the range from `min` to `max`, which are numbers or tensors that broadcast.
@@ -608,10 +605,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    try:
-        floating = input.dtype.is_floating_point
-    except AttributeError:
-        raise _no_bounds("clamp", (input, min, max), "{0} min = None, {0} max = None") from None
+    floating = input.dtype.is_floating_point
     if type(min) in _NO_TENSOR and type(max) in _NO_TENSOR and (floating or _keep_integers(input, min, max)):
         return _clamp(input, min, max)
     refuse_bools(input, min, max)
@@ -621,12 +615,6 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 def _keep_integers(input: Tensor, *bounds: Any) -> bool:
     """Return whether `input` has signed integers, and clamping it to these numbers (or None) keeps its dtype."""
     return input._array.dtype.kind == "i" and float not in map(type, bounds)
-
-
-def _no_bounds(name: str, args: tuple[Any, ...], bounds: str) -> TypeError:
-    """Return PyTorch's error for an `input` of `clamp` that is not a tensor."""
-    signatures = [f"Tensor input, {bounds.format(each)}, *, Tensor out = None" for each in ("Tensor", "Number")]
-    return no_such_call(name, args, tuple(signatures))
 
 
 def refuse_bools(input: Tensor, min: Any, max: Any) -> None:
@@ -650,7 +638,7 @@ def bounds_of(input: Tensor, min: Any, max: Any) -> list[Any]:
 _NO_TENSOR = frozenset((builtins.int, builtins.float, type(None)))
 
 
-@public(method=True, out="clamp")
+@public(method=True, out="clamp", forms=_bounds("min"))
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Return `max(input, min)`, elementwise.
 
@@ -664,7 +652,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     return _clamp_min_to(*_alike_or_none(input, min))
 
 
-@public(method=True, out="clamp")
+@public(method=True, out="clamp", forms=_bounds("max"))
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Return `min(input, max)`, elementwise.
 
@@ -680,12 +668,9 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
     """Check `input` and `bound`; return whether the tensor is floating-point, and the bound a number."""
-    try:
-        floating = input.dtype.is_floating_point
-    except AttributeError:
-        raise _no_bounds(name, (input, bound), "{0} " + name.strip("_")[-3:]) from None
+    floating = input.dtype.is_floating_point
     if bound is None:
-        raise _no_bounds(name, (input, bound), "{0} " + name.strip("_")[-3:])
+        raise no_such_call(name, (input, bound), _bounds(name.strip("_")[-3:]))
     return floating and type(bound) in arithmetic.REAL
 
 
@@ -715,7 +700,10 @@ _lerp_to = op_of(
 )  # fmt: skip
 
 
-@public(method=True, out="promoted")
+@public(
+    method=True, out="promoted",
+    forms=tuple([f"Tensor input, Tensor end, {each} weight, *, Tensor out = None" for each in ("Tensor", "Number")]),
+)  # fmt: skip
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return `input + weight * (end - input)`, computed from the nearer end. RuntimeError if the dtypes differ.
 
@@ -737,9 +725,6 @@ def lerp_weight(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
-    if not isinstance(given, Tensor):
-        signatures = [f"Tensor input, Tensor end, {each} weight" for each in ("Tensor", "Number")]
-        raise no_such_call("lerp", (input, given), tuple(signatures))
     if given.dtype is not input.dtype:
         want, have = (each.dtype.tensor_name.lower() for each in (input, given))
         raise RuntimeError(f"expected dtype {want} for `{name}` but got dtype {have}")

@@ -518,11 +518,6 @@ def cloned(call: Call) -> Any:
 # Indices ------------------------------------------------------------------------------------------
 
 
-def _steps_of(size: int, rank: int) -> Any:
-    """Return the numbers of the examples as an index array of `rank` further dimensions."""
-    return np.arange(size).reshape(size, *(1,) * rank)
-
-
 def _places(call: Call) -> tuple[tuple[Any, ...], bool, Any]:
     """Return the indices of all examples at once, whether any differ, and where their dimensions go in an example.
 

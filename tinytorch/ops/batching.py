@@ -38,7 +38,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import meta
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.ops import batch_rules
-from tinytorch.ops.bits import through_bits
+from tinytorch.ops.bits import by_under, of_under, through_bits
 from tinytorch.ops.overrides import disabled
 from tinytorch.ops.register import functions
 
@@ -188,7 +188,15 @@ class Batched(Tensor):
     _view = property(lambda self: None)
     _grad = property(lambda self: None, lambda self, g: None)
 
-    _cell = property(lambda self: self._under._cell)
+    _hooks = property(lambda self: self._under._hooks, lambda self, hooks: setattr(self._under, "_hooks", hooks))
+    _cell, _accumulator, _version, dtype, device, is_cpu, is_meta, is_leaf = of_under(
+        "_cell", "_accumulator", "_version", "dtype", "device", "is_cpu", "is_meta", "is_leaf"
+    )
+    shape = property(lambda self: Size(self._under.shape[1:]))
+    ndim = property(lambda self: self._under.ndim - 1)
+    _base = property(lambda self: None if self._under._base is None else batched(self._under._base, self._level))
+    # Those of the tensor with all examples, whose first one it is.
+    storage_offset, data_ptr, _is_view = map(by_under, ("storage_offset", "data_ptr", "_is_view"))
 
     @property
     def _requires_grad(self) -> bool:
@@ -214,26 +222,6 @@ class Batched(Tensor):
         self._under._edge = edge
 
     @property
-    def _hooks(self) -> Any:
-        return self._under._hooks
-
-    @_hooks.setter
-    def _hooks(self, hooks: Any) -> None:
-        self._under._hooks = hooks
-
-    _accumulator = property(lambda self: self._under._accumulator)
-
-    shape = property(lambda self: Size(self._under.shape[1:]))
-    ndim = property(lambda self: self._under.ndim - 1)
-    dtype = property(lambda self: self._under.dtype)
-    device = property(lambda self: self._under.device)
-    is_cpu = property(lambda self: self._under.is_cpu)
-    is_meta = property(lambda self: self._under.is_meta)
-    is_leaf = property(lambda self: self._under.is_leaf)
-    _version = property(lambda self: self._under._version)
-    _base = property(lambda self: None if self._under._base is None else batched(self._under._base, self._level))
-
-    @property
     def data(self) -> Tensor:
         """Raises RuntimeError, as in PyTorch: use `detach()`."""
         raise RuntimeError("accessing `data` under vmap transform is not allowed")
@@ -250,16 +238,6 @@ class Batched(Tensor):
         """Return the same examples, detached."""
         return batched(self._under.detach(), self._level)
 
-    def storage_offset(self) -> int:
-        """Return that of the tensor with all examples, whose first one it is."""
-        offset: int = self._under.storage_offset()
-        return offset
-
-    def data_ptr(self) -> int:
-        """Return that of the tensor with all examples."""
-        address: int = self._under.data_ptr()
-        return address
-
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Return whether each example is contiguous."""
         _check_format(memory_format)
@@ -270,10 +248,6 @@ class Batched(Tensor):
         _check_format(memory_format)
         made: Tensor = self if self.is_contiguous() else Tensor.contiguous(self)
         return made
-
-    def _is_view(self) -> bool:
-        is_view: bool = self._under._is_view()
-        return is_view
 
     def numpy(self, *, force: bool = False) -> Any:
         """Raise RuntimeError: there is no array of one example."""

@@ -14,6 +14,7 @@ The array that `_array` returns is read-only: a write that took neither way rais
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,16 @@ def _on_memory(name: str) -> Any:
     return method
 
 
+def of_under(*names: str) -> Any:
+    """Return properties of a tensor that is made of another one, `_under`: they are that tensor's."""
+    return [property(operator.attrgetter(f"_under.{name}")) for name in names]
+
+
+def by_under(name: str) -> Any:
+    """Return a method of a tensor that is made of another one, `_under`: it is that tensor's."""
+    return lambda self, *args, **kwargs: getattr(self._under, name)(*args, **kwargs)
+
+
 class BitView(Tensor):
     """A view whose elements are the conjugates, or the negatives, of those in its memory."""
 
@@ -83,10 +94,6 @@ class BitView(Tensor):
 
     _memory = property(lambda self: self._under._array)
     _view = property(lambda self: None)
-
-    @property
-    def _cell(self) -> Any:  # type: ignore[override]
-        return self._under._cell
 
     @property
     def _requires_grad(self) -> bool:
@@ -132,11 +139,8 @@ class BitView(Tensor):
 
     shape = property(lambda self: Size(self._under._array.shape))
     ndim = property(lambda self: self._under._array.ndim)
-    dtype = property(lambda self: self._under.dtype)
-    device = property(lambda self: self._under.device)
-    is_cpu = property(lambda self: self._under.is_cpu)
-    is_meta = property(lambda self: self._under.is_meta)
-    _base = property(lambda self: self._under._base)
+    _cell, _base, dtype, device, is_cpu, is_meta = of_under("_cell", "_base", "dtype", "device", "is_cpu", "is_meta")
+    _is_view = by_under("_is_view")
 
     @property
     def data(self) -> Tensor:
@@ -149,9 +153,6 @@ class BitView(Tensor):
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return values._text(self, "tensor")
-
-    def _is_view(self) -> bool:
-        return self._under._is_view()
 
     def _view_func(self, *args: Any, **kwargs: Any) -> Tensor | None:
         under = self._under._view_func(*args, **kwargs)

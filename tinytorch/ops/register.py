@@ -29,7 +29,7 @@ from tinytorch.core.notes import leave
 from tinytorch.core.supplied import declare_members, left_out, outputs, sparse
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.ops import autocast, overrides
-from tinytorch.ops.signature import UNTOLD, again
+from tinytorch.ops.signature import UNTOLD, again, no_such_call
 
 __all__ = [
     "Builtin", "Function", "asking", "autocasting", "functions", "namespace", "no_such_call", "pointwise", "public",
@@ -40,15 +40,6 @@ F = TypeVar("F")
 #: Public functions by their dotted names below `torch`: "prod", "linalg.inv", "nn.functional.relu".
 functions: dict[str, Function] = {}
 _lowered: dict[Any, Any] = {}
-
-
-def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
-    """Return PyTorch's error for arguments that match none of a function's signatures."""
-    got = ", ".join([type(each).__name__ for each in args])
-    return TypeError(
-        f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
-        + "".join([f" * ({each})\n" for each in signatures])
-    )
 
 
 def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
@@ -101,22 +92,23 @@ class Function(Builtin):
         python: whether PyTorch defines the function in `torch.functional`, in Python.
         asks: whose `__torch_function__` may handle a call (see `public`).
         listed: whether `overrides.get_overridable_functions` lists the function.
-        operands: the signatures in PyTorch's error for numbers in the place of both operands; None if they are allowed.
+        operands: whether two operands may not both be numbers.
+        forms: the signatures in PyTorch's error, of a function that has several.
     """
 
     __slots__ = (
-        "__weakref__", "asks", "autocast", "binds", "listed", "lowered", "name", "names", "operands", "python", "raw",
-        "rule",
+        "__weakref__", "asks", "autocast", "binds", "forms", "listed", "lowered", "name", "names", "operands", "python",
+        "raw", "rule",
     )  # fmt: skip
 
     def __init__(
         self, name: str, raw: Any, rule: str | None = None, autocast: str | None = None, lowered: Any = None,
-        operands: tuple[str, ...] | None = None, binds: bool | None = None, python: bool = False,
-        asks: str = "arguments", listed: bool = True,
+        operands: bool = False, binds: bool | None = None, python: bool = False, asks: str = "arguments",
+        listed: bool = True, forms: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.name, self.raw, self.rule, self.operands = name, raw, rule, operands
         self.autocast, self.lowered = autocast, raw if lowered is None else lowered
-        self.python, self.asks, self.listed = python, asks, listed
+        self.python, self.asks, self.listed, self.forms = python, asks, listed, forms
         code = getattr(inspect.unwrap(raw), "__code__", None)
         self.names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
         call = _call(self)
@@ -169,11 +161,11 @@ class Function(Builtin):
         out = None
         if self.rule is not None and "out" in kwargs:
             out = (kwargs := dict(kwargs)).pop("out")
-        if self.operands is not None:
+        if self.operands:
             args, kwargs = self.op.bind(args, kwargs), {}
             first, second = [isinstance(each, Tensor) for each in args]
-            if not first and (len(self.operands) < 3 or not second):
-                raise no_such_call(self.__name__, args, self.operands)
+            if not first and (len(self.forms) < 3 or not second):
+                raise no_such_call(self.__name__, args, self.forms)
         if out is not None:
             return outputs.into(self, out, args, kwargs)
         return (self.lowered if autocast.on else self.raw)(*args, **kwargs)
@@ -192,14 +184,14 @@ class Function(Builtin):
             raise sparse.refused(self.name, args, kwargs, error) from None
         if not isinstance(error, UNTOLD):
             raise error
-        call = lambda *args, **kwargs: self.called(args, kwargs)  # noqa: E731
-        return again(error, call, self.__name__, self.raw, args, kwargs, self)
+        return again(
+            error, lambda *args, **named: self.called(args, named), self.__name__, self.raw, args, kwargs, self
+        )
 
 
 def _call(function: Function) -> Any:
     """Return the function's entry point; it is minimal since every public call runs it."""
-    raw, modes, sequences = function.raw, function_modes, (list, tuple)
-    operands = function.operands is not None
+    raw, operands, modes, sequences = function.raw, function.operands, function_modes, (list, tuple)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -286,6 +278,7 @@ def public(
     out: str | None = None,
     autocast: str | None = None,
     operands: str | None = None,
+    forms: tuple[str, ...] = (),
     method: bool | str = False,
     in_place: bool | str = False,
     binds: bool | None = None,
@@ -304,6 +297,7 @@ def public(
             precision of the arguments), "alone" (autocasting is off inside it), "op" (an op that runs in low precision
             also when called by other functions).
         operands: which of two operands may be a number (a key of `OPERANDS`); None if any may.
+        forms: the signatures that PyTorch lists in its error, of a function that has several.
         method: whether the function is also a method of Tensor, under all its undotted names; or the methods' names.
         in_place: whether to derive the method `name_` of Tensor; "function" if `torch` has `name_` as well.
         binds: whether the function becomes a bound method as a class attribute; by default those of
@@ -328,8 +322,8 @@ def public(
             home, _, own = each.rpartition(".")
             made = functions.get(own) if home == "nn.functional" and binds is False else None
             made = made or Function(
-                each, raw, out, autocast, lowered, OPERANDS[operands] if operands else None, binds,
-                python and not home, asks, bool(listed),
+                each, raw, out, autocast, lowered, bool(operands), binds, python and not home, asks, bool(listed),
+                OPERANDS[operands] if operands else forms,
             )  # fmt: skip
             if functions.setdefault(each, made) is not made:
                 raise TypeError(f"two functions are declared as torch.{each}")
@@ -366,7 +360,7 @@ def autocasting(raw: Any) -> Any:
     return _lowered.get(raw, raw)
 
 
-_PUBLIC = ("also", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
+_PUBLIC = ("also", "out", "autocast", "operands", "forms", "method", "in_place", "binds", "listed")
 
 
 def pointwise(name: str, kernel: Callable[..., Any], **facts: Any) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import rejection
 from tinytorch.ops.arguments import not_derived, not_implemented, op_of
@@ -68,20 +71,17 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     return _gamma(input, _source("_standard_gamma", generator))
 
 
-_gamma_grad = op_of(
+@op(
     rejection.gamma_grad, batch="elementwise", name="StandardGammaGrad",
     x=not_derived("_standard_gamma_grad"), output=not_derived("_standard_gamma_grad"),
 )  # fmt: skip
-
-
-def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
+def _standard_gamma_grad(x: Any, output: Any) -> Any:
     """Return the derivative of gamma samples `output` with respect to their shape parameter `input`.
 
     Example:
         >>> torch._standard_gamma_grad(torch.ones(1), torch.ones(1))
         tensor([1.1736])
     """
-    return _gamma_grad(input, output)
 
 
 _dirichlet = op_of(rejection.dirichlet, batch="random", name="NotImplemented", x=not_implemented("_sample_dirichlet"))
@@ -98,13 +98,11 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
     return _dirichlet(input, _source("_sample_dirichlet", generator))
 
 
-_beta_grad = op_of(
+@op(
     rejection.beta_grad, batch="elementwise", name="DirichletGrad",
     **{argument: not_implemented("_dirichlet_grad") for argument in ("x", "alpha", "total")},
 )  # fmt: skip
-
-
-def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
+def _dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     """Return the derivative by `alpha` of samples `x` of Beta(alpha, total - alpha), divided by 1 - x.
 
     Example:
@@ -112,4 +110,3 @@ def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
         >>> torch._dirichlet_grad(x, one, 2 * one)
         tensor([0.6931])
     """
-    return _beta_grad(x, alpha, total)

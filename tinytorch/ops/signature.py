@@ -10,6 +10,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("Dtype", "dtype"), ("torch.dtype", lambda x: isinstance(x, dtypes.dtype) or x in _PYTHONS)),
     **dict.fromkeys(("Generator", "generator"), ("torch.Generator", lambda x: type(x).__name__ == "Generator")),
     "tensors": ("tuple of Tensors", lambda x: isinstance(x, (tuple, list))),
+    "str | SizeOrInt": ("tuple of ints", lambda x: isinstance(x, str) or _are_ints(x)),
     **dict.fromkeys(("SizeOrInt", "Dims", "Sequence[int]"), ("tuple of ints", _are_ints)),
 }
 
@@ -125,6 +127,18 @@ def _as_numbers(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return ([*given, *args[len(given) :]], named) if found else None
 
 
+def no_such_call(
+    name: str, args: tuple[Any, ...], signatures: tuple[str, ...], kwargs: Mapping[str, Any] = MappingProxyType({})
+) -> TypeError:
+    """Return PyTorch's error for arguments that match none of a function's signatures."""
+    named = [f"{key}={type_name(kwargs[key])}" for key in reversed(kwargs)]  # (in the order of the parser's table)
+    got = ", ".join([*map(type_name, args), *named]) + ", " * (not args and bool(named))
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+        + "".join([f" * ({each})\n" for each in signatures])
+    )
+
+
 def mistake(
     error: Exception | None, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], public: Any = None
 ) -> TypeError | None:
@@ -171,8 +185,13 @@ def mistake(
             kind = "Tensor" if op.of_tensors or op.operands != 2 else "Operand"
         shown, fits = _KINDS.get(kind, _KINDS.get(own, ("Tensor", lambda x: x is not lacking)))
         if not fits(value) and not (value is None and (none or each.default is None)):
+            if public is not None and public.forms:
+                return no_such_call(name, args, public.forms, kwargs)
             where = f" (position {k + 1})" if k < len(args) else ""
-            return TypeError(f"{name}(): argument '{own}'{where} must be {shown}, not {type_name(value)}")
+            what = f"not {type_name(value)}"
+            if where and isinstance(value, (tuple, list)) and fits is _are_ints and not _is_int(value[0]):
+                what = f"but found element of type {type_name(value[0])} at pos 0"
+            return TypeError(f"{name}(): argument '{own}'{where} must be {shown}, {what}")
     if missing:
         return missing_argument(name, *missing)
     return TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'") if unknown and not stars else None

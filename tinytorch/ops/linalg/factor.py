@@ -495,7 +495,7 @@ _eigvals = op_of(
 
 
 def _check_eig(input: Any) -> None:
-    if isinstance(input, Tensor) and input.ndim > 1 and not (input.is_floating_point() or input.is_complex()):
+    if input.ndim > 1 and not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(f"Unknown Complex ScalarType for {input.dtype.tensor_name}")
     check_matrix("linalg.eig", input, "input", kernel=half_name(input, "linalg_eig_out_cpu"))
 
@@ -817,7 +817,7 @@ _lu = op_of(
 
 def check_lu(name: str, A: Any, pivot: bool) -> None:
     """Raise PyTorch's error if `A` and `pivot` are not valid arguments of an LU factorization."""
-    if isinstance(A, Tensor) and A.ndim < 2:
+    if A.ndim < 2:
         raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(A.shape)} instead")
     check_matrix("linalg.lu_factor", A, square=False, kernel="lu_cpu")
     if not pivot and A._array.size:

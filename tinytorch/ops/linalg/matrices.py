@@ -285,7 +285,7 @@ def geqrf(input: Tensor) -> Any:
         tensor([[-5.0000],
                 [ 0.5000]])
     """
-    if isinstance(input, Tensor) and input.ndim < 2:
+    if input.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     check_matrix("geqrf", input, "input", square=False, kernel="geqrf_cpu")
     if input.dtype.is_complex and input.requires_grad and local.state.grad:

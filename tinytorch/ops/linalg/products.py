@@ -112,21 +112,6 @@ _MATRICES, _NO_MATRICES = tuple(_MM.values()), (None,) * len(_MM)
 _ALL_PRODUCTS = (*_MATRICES, _mv, _dot_product, _stacks)
 
 
-# Checks -------------------------------------------------------------------------------------------
-
-
-def _arrays(function: str, *tensors: Any) -> list[Any]:
-    """Return the arrays of the arguments; TypeError if one is not a tensor."""
-    names = ("input", "other", "third argument")
-    for position, tensor in enumerate(tensors):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"{function}(): argument '{names[position]}' (position {position + 1}) must be Tensor, not "
-                f"{type(tensor).__name__}"
-            )
-    return [tensor._array for tensor in tensors]
-
-
 # Products -----------------------------------------------------------------------------------------
 
 
@@ -143,8 +128,6 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
         tensor([21., 43.])
     """
-    if not (isinstance(input, Tensor) and isinstance(other, Tensor)):
-        _arrays("matmul", input, other)
     if autocast.on:
         input, other = autocast.lowered(input, other)
     if type(input) is not Tensor or type(other) is not Tensor:
@@ -199,7 +182,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     made = received("mm", mm, (input, mat2), {})
     if made is not NotImplemented:
         return made
-    a, b = _arrays("mm", input, mat2)
+    a, b = input._array, mat2._array
     if a.ndim != 2:
         raise RuntimeError("self must be a matrix")
     if b.ndim != 2:
@@ -218,7 +201,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """
     if autocast.on:
         input, mat2 = autocast.lowered(input, mat2)
-    a, b = _arrays("bmm", input, mat2)
+    a, b = input._array, mat2._array
     check_bmm(a, b, same_batch=True)
     return _bmm(input, mat2)
 
@@ -232,7 +215,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
         >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
     """
-    check_mv(*_arrays("mv", input, vec))
+    check_mv(input._array, vec._array)
     return _mv(input, vec)
 
 
@@ -245,7 +228,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
         >>> torch.dot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor(11.)
     """
-    check_dot(*_arrays("dot", input, tensor))
+    check_dot(input._array, tensor._array)
     return _dot_product(input, tensor)
 
 
@@ -270,7 +253,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
         >>> torch.vdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor(11.)
     """
-    check_dot(*_arrays("vdot", input, other))
+    check_dot(input._array, other._array)
     return (_conj_dot if input._array.dtype.kind == "c" else _vdot_product)(input, other)
 
 
@@ -282,7 +265,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         >>> torch.inner(torch.ones(2, 3), torch.ones(3))
         tensor([3., 3.])
     """
-    a, b = _arrays("inner", input, other)
+    a, b = input._array, other._array
     if not a.ndim or not b.ndim:
         return mul(input, other)
     if a.shape[-1] != b.shape[-1]:
@@ -302,9 +285,9 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
         tensor([[3., 4.],
                 [6., 8.]])
     """
-    for array, name in zip(_arrays("outer", input, vec2), ("self", "vec2"), strict=True):
-        if array.ndim != 1:
-            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {array.ndim}-D")
+    for x, name in ((input, "self"), (vec2, "vec2")):
+        if x._array.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x._array.ndim}-D")
     return mul(input.unsqueeze(1), vec2)
 
 
@@ -471,7 +454,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
         torch.Size([2, 5])
     """
-    x, y = _arrays("tensordot", a, b)
+    x, y = a._array, b._array
     if isinstance(dims, Tensor):
         dims = dims.tolist() if dims.numel() > 1 else int(dims)
     if isinstance(dims, int):
@@ -883,7 +866,6 @@ def trace(input: Tensor) -> Tensor:
         >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor(5.)
     """
-    _arrays("trace", input)
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     if input.dtype is dtypes.bool:

@@ -76,8 +76,7 @@ def check_floating(function: str, x: Tensor, *, kernel: str | None = None, low: 
 
 def half_name(x: Any, kernel: str) -> str | None:
     """Return `kernel` if `x` has 16-bit floats, otherwise None: PyTorch's message names its kernel only for these."""
-    low = isinstance(x, Tensor) and x.dtype.is_floating_point and x.dtype.itemsize < 4
-    return kernel if low else None
+    return kernel if x.dtype.is_floating_point and x.dtype.itemsize < 4 else None
 
 
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -395,15 +394,15 @@ def _tolerances(name: str, x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
     return absolute, default if atol is None else np.where(np.asarray(absolute) > 0, 0.0, default)
 
 
-def _check_float_matrix(name: str, x: Any) -> None:
-    if not isinstance(x, Tensor):
-        raise TypeError(
-            f"{name.replace('.', '_')}() received an invalid combination of arguments - got "
-            f"({type(x).__name__}), but expected one of: (Tensor input, *, Tensor atol, Tensor rtol, bool hermitian)"
-        )
+def _forms(last: str) -> tuple[str, ...]:
+    """Return the signatures of a function with tolerances, of which `last` is the older one."""
+    kinds = ("Tensor", "float")
+    bounds = [f"*, {kind} atol = None, {kind} rtol = None, bool hermitian = False" for kind in kinds]
+    bounds += [f"{kind} {last}, bool hermitian = False, *" for kind in kinds]
+    return tuple([f"Tensor input, {each}, Tensor out = None" for each in bounds])
 
 
-@public("linalg.pinv", out="safe linalg")
+@public("linalg.pinv", out="safe linalg", forms=_forms("rcond"))
 def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
     """Return the Moore-Penrose pseudoinverse of a matrix, or of each matrix of a batch.
 
@@ -422,7 +421,6 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
         tensor([[0.1200, 0.1600],
                 [0.0000, 0.0000]])
     """
-    _check_float_matrix("linalg.pinv", input)
     if input.ndim < 2 or input.dtype.name not in LAPACK_DTYPES:
         raise RuntimeError(
             f"linalg.pinv({input.dtype.tensor_name}{{{list(input.shape)}}}): expected a tensor with 2 or more "
@@ -439,7 +437,7 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
     return _pinv(input, *_tolerances("linalg.pinv", input, atol, rcond if rtol is None else rtol), hermitian)
 
 
-@public("linalg.matrix_rank", out="safe torch.linalg", autocast="float32")
+@public("linalg.matrix_rank", out="safe torch.linalg", autocast="float32", forms=_forms("tol"))
 def matrix_rank(
     input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
@@ -456,7 +454,6 @@ def matrix_rank(
         tensor(1)
     """
     name = "linalg.matrix_rank"
-    _check_float_matrix(name, input)
     if input.ndim < 2:
         raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     if input.dtype.name not in LAPACK_DTYPES:
@@ -602,7 +599,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
                 [0., 1.]])
     """
     name = "linalg.matrix_power"
-    if not isinstance(input, Tensor) or input.ndim < 2 or input.shape[-1] != input.shape[-2]:
+    if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
         check_matrix(name, input, "input")
     n = operator.index(n)
     if n == 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.tensor import Tensor
@@ -82,25 +82,9 @@ _conv_weight = op_of(
 # Checks -------------------------------------------------------------------------------------------
 
 
-def _invalid(name: str, given: dict[str, Any], padding: str = "0") -> NoReturn:
-    """Raise PyTorch's error for arguments of wrong types."""
-    got = [
-        type(value).__name__ if key in ("input", "weight", "bias") else f"{key}={type(value).__name__}"
-        for key, value in given.items()
-    ]
-    raise TypeError(
-        f"{name}() received an invalid combination of arguments - got ({', '.join(got)}), but expected one of: "
-        "(Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, tuple of ints padding = "
-        f"{padding}, tuple of ints dilation = 1, int groups = 1)"
-    )
-
-
-def _sizes(value: Any, dims: int) -> Sizes | None:
-    """Return a setting per dimension, or None if the value is not a valid setting."""
-    try:
-        sizes = tuple(map(operator.index, value if isinstance(value, (list, tuple)) else (value,)))
-    except TypeError:
-        return None
+def _sizes(value: Any, dims: int) -> Sizes:
+    """Return a setting per dimension."""
+    sizes = tuple(map(operator.index, value if isinstance(value, (list, tuple)) else (value,)))
     return sizes if len(sizes) != 1 else sizes * dims
 
 
@@ -109,29 +93,15 @@ def _times(sizes: Sequence[int]) -> str:
 
 
 def _settings(
-    name: str, dims: int, input: Any, weight: Any, bias: Any, settings: dict[str, Any], groups: Any, same: bool = False
+    name: str, dims: int, input: Tensor, weight: Tensor, settings: dict[str, Any], groups: int, same: bool = False
 ) -> list[Sizes]:
-    """Check the arguments' types; return the settings with an entry per dimension of the weight.
+    """Check the settings; return them with an entry per dimension of the weight.
 
     Args:
         settings: stride, padding, dilation, ... by name.
         same: whether the padding is "same", for which PyTorch checks the weight's dimensions first.
     """
-    given = {"input": input, "weight": weight}
-    if bias is not None:
-        given["bias"] = bias
-    if not all(isinstance(each, Tensor) for each in given.values()):
-        _invalid(name, given)
-    found = []
-    for key, value in settings.items():
-        sizes = _sizes(value, dims)
-        if sizes is None:
-            if isinstance(value, str) and "transpose" in name:
-                raise TypeError(f"{name}(): argument '{key}' must be tuple of ints, not str")
-            _invalid(name, {**given, key: value})
-        found.append(sizes)
-    if not isinstance(groups, int):
-        _invalid(name, {**given, "groups": groups})
+    found, groups = [_sizes(value, dims) for value in settings.values()], operator.index(groups)
     if input.ndim not in (dims + 1, dims + 2):
         raise RuntimeError(
             f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, but got input of size: "
@@ -257,7 +227,14 @@ def _run_transposed(
 # Convolutions -------------------------------------------------------------------------------------
 
 
-@versions("conv{}d", 1, 2, 3, also="nn.functional.conv{}d", binds=False)
+_FORMS = tuple([
+    f"Tensor input, Tensor weight, Tensor bias = None, tuple of ints stride = 1, {padding}, "
+    "tuple of ints dilation = 1, int groups = 1"
+    for padding in ("tuple of ints padding = 0", 'str padding = "valid"')
+])  # fmt: skip
+
+
+@versions("conv{}d", 1, 2, 3, also="nn.functional.conv{}d", binds=False, forms=_FORMS)
 def _convolved(
     dims: int, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
     padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
@@ -280,7 +257,7 @@ def _convolved(
     if isinstance(padding, str):
         return _convolved_by_name(dims, input, weight, bias, stride, padding, dilation, groups)
     settings = {"stride": stride, "padding": padding, "dilation": dilation}
-    strides, paddings, dilations = _settings(f"conv{dims}d", dims, input, weight, bias, settings, groups)
+    strides, paddings, dilations = _settings(f"conv{dims}d", dims, input, weight, settings, groups)
     if input.ndim == dims + 2:
         return _run(input, weight, bias, strides, paddings, dilations, groups)
     alone = input.unsqueeze(0)
@@ -297,7 +274,7 @@ def _convolved_by_name(
     if padding == "valid":
         return _convolved[dims](input, weight, bias, stride, 0, dilation, groups)
     settings = {"stride": stride, "dilation": dilation}
-    strides, dilations = _settings(name, dims, input, weight, bias, settings, groups, same=True)
+    strides, dilations = _settings(name, dims, input, weight, settings, groups, same=True)
     if set(strides) - {1}:
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     totals = [d * (k - 1) for d, k in zip(dilations, weight.shape[2:], strict=True)]
@@ -337,7 +314,7 @@ def _transposed(
         input, weight, bias = autocast.lowered(input, weight, bias)
     name = f"conv_transpose{dims}d"
     settings = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
-    strides, paddings, more, dilations = _settings(name, dims, input, weight, bias, settings, groups)
+    strides, paddings, more, dilations = _settings(name, dims, input, weight, settings, groups)
     if input.ndim == dims + 2:
         return _run_transposed(input, weight, bias, strides, paddings, more, groups, dilations)
     alone = input.unsqueeze(0)
@@ -432,9 +409,11 @@ def _pairs(name: str, **settings: Any) -> list[Sizes]:
     """Return the settings of `unfold` and `fold`, two numbers each."""
     found: list[Sizes] = []
     for key, value in settings.items():
-        sizes = _sizes(value, 2)
-        if sizes is None:
-            raise TypeError(f"{name}(): argument '{key}' must be tuple of ints, not {type(value).__name__}")
+        try:
+            sizes = _sizes(value, 2)
+        except TypeError:
+            message = f"{name}(): argument '{key}' must be tuple of ints, not {type(value).__name__}"
+            raise TypeError(message) from None
         if len(sizes) != 2:
             raise RuntimeError(f"It is expected {key} equals to 2, but got size {len(sizes)}")
         found.append(sizes)
