@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .native import twin
 from .products import product
 from .reduce import in_rows, norm
 
@@ -24,6 +25,7 @@ def euclidean(x: Any, y: Any) -> Any:
     return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
 
 
+@twin
 def cdist(x: Any, y: Any, p: float) -> Any:
     """Return the p-norms of the differences of all pairs of rows."""
     differences = x[..., :, None, :] - y[..., None, :, :]

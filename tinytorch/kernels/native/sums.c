@@ -315,28 +315,64 @@ static PyObject *truth(PyObject *x, PyObject *dim, PyObject *keepdim, bool any) 
 KERNEL(any_over, x, dim, keepdim) { return truth(args->x, args->dim, args->keepdim, true); }
 KERNEL(all_over, x, dim, keepdim) { return truth(args->x, args->dim, args->keepdim, false); }
 
-// The norms 1, 2 and infinity. In float64 no square of a float32 overflows.
+// Add a number to the sum of a p-norm, for p from 0 to infinity; the norm of the sum. In float64 no square of a float32
+// overflows.
+INLINE double add_to_norm(double sum, double value, double p) {
+    if (p == 2) return sum + value * value;
+    value = fabs(value);
+    if (p == 1) return sum + value;
+    return value > sum || value != value ? value : sum;
+}
+
+INLINE float norm_of(double sum, double p) { return (float)(p == 2 ? sqrt(sum) : sum); }
+
+static bool read_order(PyObject *object, double *p) {
+    return tt_read_double(object, p) && (*p == 1 || *p == 2 || *p == INFINITY);
+}
+
 KERNEL(norm, x, p, dim, keepdim) {
     Reduction r;
     double p;
     if (!tt_is_float32(args->x) || !read_reduction(args->x, args->dim, args->keepdim, &r)) return FALLBACK;
-    if (PyArray_SIZE(ARRAY(args->x)) > SMALL || !tt_read_double(args->p, &p)) return FALLBACK;
-    if ((p != 1 && p != 2 && p != INFINITY) || (PyTuple_Check(args->dim) && !PyTuple_Size(args->dim))) return FALLBACK;
+    if (PyArray_SIZE(ARRAY(args->x)) > SMALL || !read_order(args->p, &p)) return FALLBACK;
+    if (PyTuple_Check(args->dim) && !PyTuple_Size(args->dim)) return FALLBACK;
     PyObject *out = new_reduced(&r, NPY_FLOAT);
     if (!out) return NULL;
     EACH_ROW(r, row) {
         const float *from = ROW(r, float_data(args->x), row);
-        double size = 0;
-        for (int64_t i = 0; i < r.count; i++) {
-            const double value = from[i * r.after];
-            if (p == 2) size += value * value;
-            else if (p == 1) size += fabs(value);
-            else if (fabs(value) > size || value != value) size = fabs(value);
-            if (size != size) break;
-        }
-        float_data(out)[row] = (float)(p == 2 ? sqrt(size) : size);
+        double sum = 0;
+        for (int64_t i = 0; i < r.count && sum == sum; i++) sum = add_to_norm(sum, from[i * r.after], p);
+        float_data(out)[row] = norm_of(sum, p);
     }
     return out;
 }
 
-FAMILY(sums, ENTRY(prod), ENTRY(any_over), ENTRY(all_over), ENTRY(norm), ENTRY(total), ENTRY(column_sums), ENTRY(sum_over), ENTRY(mean_over), ENTRY(spread));
+// Distances of the rows of matrices, or of stacks of as many. (NumPy is faster where there are many.)
+KERNEL(cdist, x, y, p) {
+    double p;
+    if (!is_float_array(args->x, false) || !is_float_array(args->y, false) || !read_order(args->p, &p)) return FALLBACK;
+    PyArrayObject *x = ARRAY(args->x), *y = ARRAY(args->y);
+    const int dims = PyArray_NDIM(x);
+    if (dims < 2 || PyArray_NDIM(y) != dims || !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), dims - 2)) {
+        return FALLBACK;
+    }
+    const int64_t n = PyArray_DIM(x, dims - 2), m = PyArray_DIM(y, dims - 2), length = PyArray_DIM(x, dims - 1);
+    if (!PyArray_SIZE(x) || !PyArray_SIZE(y) || PyArray_DIM(y, dims - 1) != length) return FALLBACK;
+    if (PyArray_SIZE(x) * m > 8 * SMALL) return FALLBACK;
+    npy_intp shape[NPY_MAXDIMS];
+    memcpy(shape, PyArray_DIMS(x), sizeof(npy_intp) * (size_t)dims);
+    shape[dims - 1] = m;
+    PyObject *out = PyArray_SimpleNew(dims, shape, NPY_FLOAT);
+    if (!out) return NULL;
+    for (int64_t k = 0; k < PyArray_SIZE(ARRAY(out)); k++) {
+        const float *of_x = float_data(args->x) + k / m * length;
+        const float *of_y = float_data(args->y) + (k / m / n * m + k % m) * length;
+        double sum = 0;
+        for (int64_t i = 0; i < length && sum == sum; i++) sum = add_to_norm(sum, of_x[i] - of_y[i], p);
+        float_data(out)[k] = norm_of(sum, p);
+    }
+    return out;
+}
+
+FAMILY(sums, ENTRY(prod), ENTRY(any_over), ENTRY(all_over), ENTRY(norm), ENTRY(cdist), ENTRY(total), ENTRY(column_sums),
+       ENTRY(sum_over), ENTRY(mean_over), ENTRY(spread));
