@@ -25,6 +25,7 @@ from tinytorch.kernels import (
     attention,
     channels_last,
     conv,
+    decompose,
     distances,
     elementary,
     fft,
@@ -734,6 +735,18 @@ def norms(rng: np.random.Generator) -> Iterator[Arguments]:
             yield from ((each, p, None if dim is None else (dim,), kept) for each in (x, x * np.float32(1e30)))
 
 
+def factored(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in ((8, 8), (1, 1), (3, 7), (2, 3, 9, 4), (20, 30)):
+        x = normal(rng, *shape)
+        x[..., 0] = 0
+        yield from ((each, mode) for each in (x, normal(rng, *shape)) for mode in ("reduced", "complete"))
+
+
+def clamped(rng: np.random.Generator) -> Iterator[Arguments]:
+    for (x,) in pointwise(1)(rng):
+        yield from ((x, *bounds) for bounds in ((-0.5, 0.5), (None, 1), (0.25, None), (1.0, -1.0)))
+
+
 def searched(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape, count in (((7,), 5), ((1,), 3), ((100,), 0), ((1000,), 9000), ((3, 9), 4), ((2, 3, 1), 6), ((0,), 4)):
         sequence = np.sort(np.round(2 * normal(rng, *shape)), -1)
@@ -1069,6 +1082,8 @@ SAMPLES = {
     **{f"{name}_over": Samples(getattr(reduce, f"{name}_over"), reduced(kinds=(np.bool_,))) for name in ("any", "all")},
     "prod": Samples(reduce.prod, reduced(after=(None,)), 0, 0),
     "norm": Samples(reduce.norm, norms),
+    "qr": Samples(decompose.qr, factored, 1e-5, 1e-6),
+    "clamp": Samples(arithmetic.clamp, clamped, 0, 0),
     "median_dim": Samples(statistics.median_dim, medians, 0, 0),
     "search": Samples(sort.search, searched, 0, 0),
     "cross": Samples(products.cross, crossed),

@@ -314,6 +314,7 @@ def clamp_to_tensors(x: Array, min: Any = None, max: Any = None) -> Array:
     return x if max is None else np.minimum(x, _bound(max, x))
 
 
+@twin
 @elementwise
 def clamp(x: Array, min: Any = None, max: Any = None) -> Array:
     """Return `x` clamped to numbers."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import dtypes
 from .meta import known
+from .native import twin
 from .rearrange import triu
 from .reduce import all_finite
 
@@ -464,6 +465,7 @@ def cholesky_inverse(x: Any, upper: bool) -> Any:
 # QR, singular values, eigenvalues -----------------------------------------------------------------
 
 
+@twin
 def qr(x: Any, mode: Any) -> tuple[Any, Any]:
     """Return Q and R."""
     if _has_loop("qr_r_raw", x):

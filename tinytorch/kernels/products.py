@@ -518,6 +518,10 @@ def cross(x: Any, y: Any, dim: int) -> Any:
 @twin
 def trace(x: Any) -> Any:
     """Return the sum of the diagonal of a matrix."""
+    if x.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {x.ndim}")
+    if x.dtype.kind == "b":
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     if x.dtype.kind in "iu":
         return np.trace(x, dtype=np.int64)
     if x.dtype.kind == "c":

@@ -192,5 +192,28 @@ KERNEL(power, a, b) {
 
 POINTWISE(sign, (a), (), where(a > 0, broadcast(1), where(a < 0, broadcast(-1), broadcast(0))))
 
-FAMILY(arithmetic, ENTRY(addcmul), ENTRY(sign), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide),
+// (NaN stays, and the upper bound wins.)
+INLINE vec clamped(vec x, vec low, vec high) {
+    x = where(x < low, low, x);
+    return where(x > high, high, x);
+}
+POINTWISE_BLOCK(clamp, (x), (min, max), clamped(x, broadcast((float)min), broadcast((float)max)))
+
+// Bounds may be None.
+KERNEL(clamp, x, min, max) {
+    static PyObject *lowest, *highest;
+    if (!lowest) lowest = PyFloat_FromDouble(-INFINITY);
+    if (!highest) highest = PyFloat_FromDouble(INFINITY);
+    PyObject *given[] = {args->x, args->min == Py_None ? lowest : args->min, args->max == Py_None ? highest : args->max};
+    for (int i = 1; i < 3; i++) {
+        double bound;
+        if (!given[i] || !tt_read_double(given[i], &bound)) return FALLBACK;
+        if (given[i] == args->min || given[i] == args->max) {
+            if (!(fabs(bound) < 1e38)) return FALLBACK;  // (an error, or NaN)
+        }
+    }
+    return tt_pointwise(given, 1, 2, Py_None, clamp_block);
+}
+
+FAMILY(arithmetic, ENTRY(clamp), ENTRY(addcmul), ENTRY(sign), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide),
        ENTRY(add_to_rows), ENTRY(power));

@@ -240,5 +240,72 @@ KERNEL(trace, x) {
     return PyArray_Return(ARRAY(result));
 }
 
-FAMILY(products, ENTRY(product), ENTRY(trace), ENTRY(linear), ENTRY(finished), ENTRY(cross), ENTRY_WITH_NUMPY(mm),
+// QR --------------------------------------------------------------------------------------------
+
+enum { MAX_FACTORED = 1 << 10 };  // elements of a matrix (LAPACK factors larger ones in blocks)
+
+// Apply the reflection 1 - tau v v^T to a column; v[0] is 1.
+static void reflect(const double *v, double tau, double *column, int64_t length) {
+    double sum = column[0];
+    for (int64_t i = 1; i < length; i++) sum += v[i] * column[i];
+    sum *= tau;
+    column[0] -= sum;
+    for (int64_t i = 1; i < length; i++) column[i] -= sum * v[i];
+}
+
+// Factor a matrix, given and returned by columns, by Householder's reflections in LAPACK's order: R above, and in q, which
+// has `columns` columns, Q.
+static void factor_qr(double *a, int64_t m, int64_t n, double *q, int64_t columns) {
+    double tau[MAX_FACTORED];
+    const int64_t k = imin(m, n);
+    for (int64_t j = 0; j < k; j++) {
+        double *v = a + j * m + j, squares = 0;
+        for (int64_t i = 1; i < m - j; i++) squares += v[i] * v[i];
+        tau[j] = 0;
+        if (squares == 0) continue;
+        const double beta = -copysign(sqrt(v[0] * v[0] + squares), v[0]);
+        tau[j] = (beta - v[0]) / beta;
+        for (int64_t i = 1; i < m - j; i++) v[i] /= v[0] - beta;
+        v[0] = beta;
+        for (int64_t c = j + 1; c < n; c++) reflect(v, tau[j], a + c * m + j, m - j);
+    }
+    for (int64_t i = 0; i < m * columns; i++) q[i] = i % (m + 1) ? 0 : 1;
+    for (int64_t j = k; j-- > 0;) {
+        for (int64_t c = j; c < columns; c++) reflect(a + j * m + j, tau[j], q + c * m + j, m - j);
+    }
+}
+
+KERNEL(qr, x, mode) {
+    if (!is_float_array(args->x, false)) return FALLBACK;
+    PyArrayObject *x = ARRAY(args->x);
+    const bool complete = is_string(args->mode, "complete");
+    const int dims = PyArray_NDIM(x);
+    if (dims < 2 || !PyArray_SIZE(x) || (!complete && !is_string(args->mode, "reduced"))) return FALLBACK;
+    const int64_t m = PyArray_DIM(x, dims - 2), n = PyArray_DIM(x, dims - 1), rows = complete ? m : imin(m, n);
+    if (m * imax(n, rows) > MAX_FACTORED) return FALLBACK;
+    npy_intp shape[NPY_MAXDIMS];
+    memcpy(shape, PyArray_DIMS(x), sizeof(npy_intp) * (size_t)dims);
+    shape[dims - 2] = rows;
+    shape[dims - 1] = m;
+    PyObject *q = PyArray_SimpleNew(dims, shape, NPY_FLOAT);
+    shape[dims - 2] = n;
+    shape[dims - 1] = rows;
+    PyObject *r = PyArray_SimpleNew(dims, shape, NPY_FLOAT);
+    double work[MAX_FACTORED], by_columns[MAX_FACTORED];
+    for (int64_t at = 0; q && r && at < PyArray_SIZE(x) / (m * n); at++) {
+        const float *from = float_data(args->x) + at * m * n;
+        float *to_q = float_data(q) + at * rows * m, *to_r = float_data(r) + at * n * rows;
+        for (int64_t i = 0; i < m * n; i++) work[i % n * m + i / n] = from[i];
+        factor_qr(work, m, n, by_columns, rows);
+        for (int64_t i = 0; i < rows * m; i++) to_q[i] = (float)by_columns[i];
+        for (int64_t i = 0; i < n * rows; i++) to_r[i] = i % rows > i / rows ? 0 : (float)work[i / rows * m + i % rows];
+    }
+    PyObject *parts[] = {q ? PyArray_SwapAxes(ARRAY(q), dims - 2, dims - 1) : NULL,
+                         r ? PyArray_SwapAxes(ARRAY(r), dims - 2, dims - 1) : NULL};
+    Py_XDECREF(q);
+    Py_XDECREF(r);
+    return new_tuple(2, parts);
+}
+
+FAMILY(products, ENTRY(qr), ENTRY(product), ENTRY(trace), ENTRY(linear), ENTRY(finished), ENTRY(cross), ENTRY_WITH_NUMPY(mm),
        ENTRY_WITH_NUMPY(mm_nt), ENTRY_WITH_NUMPY(mm_tn), ENTRY_WITH_NUMPY(affine));

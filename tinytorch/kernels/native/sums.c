@@ -315,26 +315,34 @@ static PyObject *truth(PyObject *x, PyObject *dim, PyObject *keepdim, bool any) 
 KERNEL(any_over, x, dim, keepdim) { return truth(args->x, args->dim, args->keepdim, true); }
 KERNEL(all_over, x, dim, keepdim) { return truth(args->x, args->dim, args->keepdim, false); }
 
-// The norms 1, 2 and infinity. In float64 no square of a float32 overflows.
+// Add a number to the sum of a p-norm, for p from 0 to infinity; the norm of the sum. In float64 no square of a float32
+// overflows.
+INLINE double add_to_norm(double sum, double value, double p) {
+    if (p == 2) return sum + value * value;
+    value = fabs(value);
+    if (p == 1) return sum + value;
+    return value > sum || value != value ? value : sum;
+}
+
+INLINE float norm_of(double sum, double p) { return (float)(p == 2 ? sqrt(sum) : sum); }
+
+static bool read_order(PyObject *object, double *p) {
+    return tt_read_double(object, p) && (*p == 1 || *p == 2 || *p == INFINITY);
+}
+
 KERNEL(norm, x, p, dim, keepdim) {
     Reduction r;
     double p;
     if (!tt_is_float32(args->x) || !read_reduction(args->x, args->dim, args->keepdim, &r)) return FALLBACK;
-    if (PyArray_SIZE(ARRAY(args->x)) > SMALL || !tt_read_double(args->p, &p)) return FALLBACK;
-    if ((p != 1 && p != 2 && p != INFINITY) || (PyTuple_Check(args->dim) && !PyTuple_Size(args->dim))) return FALLBACK;
+    if (PyArray_SIZE(ARRAY(args->x)) > SMALL || !read_order(args->p, &p)) return FALLBACK;
+    if (PyTuple_Check(args->dim) && !PyTuple_Size(args->dim)) return FALLBACK;
     PyObject *out = new_reduced(&r, NPY_FLOAT);
     if (!out) return NULL;
     EACH_ROW(r, row) {
         const float *from = ROW(r, float_data(args->x), row);
-        double size = 0;
-        for (int64_t i = 0; i < r.count; i++) {
-            const double value = from[i * r.after];
-            if (p == 2) size += value * value;
-            else if (p == 1) size += fabs(value);
-            else if (fabs(value) > size || value != value) size = fabs(value);
-            if (size != size) break;
-        }
-        float_data(out)[row] = (float)(p == 2 ? sqrt(size) : size);
+        double sum = 0;
+        for (int64_t i = 0; i < r.count && sum == sum; i++) sum = add_to_norm(sum, from[i * r.after], p);
+        float_data(out)[row] = norm_of(sum, p);
     }
     return out;
 }

@@ -29,6 +29,7 @@ from tinytorch.ops.nn import ctc as _ctc
 from tinytorch.ops.nn import loss as ops
 from tinytorch.ops.nn.activation import log_softmax, logsigmoid
 from tinytorch.ops.nn.versions import rewritten
+from tinytorch.ops.reduce import vector_norm
 from tinytorch.ops.register import public
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -822,12 +823,15 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         >>> torch.cosine_similarity(a, b)
         tensor([1.0000, 0.7071])
     """
-    kind = dtypes.promote_types(x1.dtype, x2.dtype)
+    kind = x1.dtype if x1.dtype is x2.dtype else dtypes.promote_types(x1.dtype, x2.dtype)
     if not kind.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {kind.tensor_name}")
-    shape = broadcast(x1.shape, x2.shape)
-    x1, x2 = [x.expand(shape).to(kind) for x in (x1, x2)]
-    return (x1 / x1.norm(2, dim, True).clamp(min=eps) * (x2 / x2.norm(2, dim, True).clamp(min=eps))).sum(dim)
+    shape = x1._array.shape
+    if shape != x2._array.shape or x1.dtype is not x2.dtype:
+        shape = broadcast(shape, x2._array.shape)
+        x1, x2 = [x.expand(shape).to(kind) for x in (x1, x2)]
+    x1, x2 = [x / vector_norm(x, 2, dim, True).clamp(eps) for x in (x1, x2)]
+    return (x1 * x2).sum(dim)
 
 
 @public(binds=False, also="nn.functional.pairwise_distance")

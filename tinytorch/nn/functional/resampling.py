@@ -200,7 +200,7 @@ def grid_sample(
         )
     if align_corners is None:
         warn(_GRID_WARNING)
-    return autocasting(resample.grid_sampler)(
+    return (autocasting(resample.grid_sampler) if autocast.on else resample.grid_sampler)(
         input, grid, modes.index(mode), paddings.index(padding_mode), bool(align_corners)
     )
 

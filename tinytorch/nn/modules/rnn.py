@@ -461,7 +461,7 @@ class RNNCellBase(_Recurrent):
         if not batched:
             input = input.unsqueeze(0)
         if hx is None:
-            hx = zeros(input.shape[0], self.hidden_size, dtype=input.dtype, device=input.device)
+            hx = input.new_zeros(input.size(0), self.hidden_size)
         elif not batched:
             hx = hx.unsqueeze(0)
         result: Tensor = function(input, hx, *self._weights())
@@ -535,7 +535,7 @@ class LSTMCell(RNNCellBase):
         if not batched:
             input = input.unsqueeze(0)
         if hx is None:
-            zero = zeros(input.shape[0], self.hidden_size, dtype=input.dtype, device=input.device)
+            zero = input.new_zeros(input.size(0), self.hidden_size)
             hx = (zero, zero)
         elif not batched:
             hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))

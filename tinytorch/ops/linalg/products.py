@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
-from tinytorch.core.mode import short
+from tinytorch.core.mode import alike, short
 from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.core.warning import warn
@@ -156,7 +157,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             return _vm(input, other)
         return _unsafe_view(matmul(input.unsqueeze(0), other).contiguous(), (*b.shape[:-2], b.shape[-1]))
     if n == 2:  # one large product instead of many small ones
-        return _unsafe_view(mm(_flattened(input), other), (*a.shape[:-1], b.shape[1]))
+        return _unsafe_view(matmul(_flattened(input), other), (*a.shape[:-1], b.shape[1]))
     check_bmm(a, b, same_batch=False)
     return _stacks(input, other)
 
@@ -516,26 +517,73 @@ def einsum(*args: Any) -> Tensor:
         (tensor(5.), tensor([[ 5., 11.],
                 [11., 25.]]))
     """
-    parts = parsed_equation(*args)
-    check_elements(parts[-1], 1)
-    terms, target, operands = equation_of(*parts)
+    terms, output, operands = parsed_equation(*args)
+    check_elements(operands, 1)
+    shapes = tuple([tuple(each.shape) for each in operands])
+    steps, result = _steps_of(terms, output, shapes, autocast.on and autocast.active())
+    values: dict[int, Any] = dict(enumerate(operands))
+    for number, run, used in steps:
+        values[number] = run(*[values.pop(k) for k in used])
+    return values[result]
+
+
+class _Sketch:
+    """What stands for a tensor while the steps of `einsum` are found: its number, its shape, and the steps so far."""
+
+    def __init__(self, number: int, shape: Sequence[int], steps: list[Any]) -> None:
+        self.number, self.shape, self.steps = number, shape, steps
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def then(self, run: Any, shape: Sequence[int], *others: _Sketch) -> _Sketch:
+        """Return the result of a step, `run` of this tensor and others, which are not used again."""
+        made = _Sketch(-1 - len(self.steps), shape, self.steps)
+        self.steps.append((made.number, run, (self.number, *[each.number for each in others])))
+        return made
+
+    def permute(self, order: list[int]) -> _Sketch:
+        return self.then(lambda x: x.permute(order), [self.shape[k] for k in order])
+
+    def reshape(self, shape: Sequence[int]) -> _Sketch:
+        return self.then(lambda x: x.reshape(shape), shape)
+
+    def without(self, dims: Sequence[int], run: Any) -> _Sketch:
+        """Return the result of a step that removes dimensions."""
+        return self.then(run, [n for k, n in enumerate(self.shape) if k not in dims])
+
+    def times(self, other: _Sketch, run: Any = operator.mul) -> _Sketch:
+        """Return the elementwise product."""
+        return self.then(run, [m if n == 1 else n for m, n in zip(self.shape, other.shape, strict=True)], other)
+
+
+@functools.lru_cache(256)
+def _steps_of(terms: Any, output: Any, shapes: tuple[tuple[int, ...], ...], casting: bool) -> tuple[list[Any], int]:
+    """Return the steps that compute `einsum`, and the number of its result; operands are numbered from 0.
+
+    A step is the number of its result, a function, and the numbers of the function's arguments.
+    """
+    steps: list[Any] = []
+    terms, target, operands = equation_of(terms, output, [_Sketch(k, shape, steps) for k, shape in enumerate(shapes)])
     operands = [_diagonals(term, operand, k) for k, (term, operand) in enumerate(zip(terms, operands, strict=True))]
     terms = [list(dict.fromkeys(term)) for term in terms]
     _check_lengths(terms, operands)
     term, result = _summed(terms[0], operands[0], {*target, *(letter for later in terms[1:] for letter in later)})
     for k in range(1, len(operands)):
         needed = {*target, *(letter for later in terms[k + 1 :] for letter in later)}
-        term, result = _contracted(term, result, terms[k], operands[k], needed, target)
+        term, result = _contracted(term, result, terms[k], operands[k], needed, target, casting)
     if term != target:
         result = result.permute([term.index(letter) for letter in target])
-    return result
+    return steps, result.number
 
 
-def equation_of(terms: list[Any], output: Any, operands: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+def equation_of(terms: Any, output: Any, operands: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the letters of the dimensions of each operand of `einsum`, those of the output, and the operands.
 
     The dimensions of ellipses are letters too, numbered from the last: ("...", 0).
     """
+    terms, output = [list(term) for term in terms], None if output is None else list(output)
     rest = 0  # the largest number of dimensions that an ellipsis stands for
     for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
         named = len(term) - (... in term)
@@ -555,7 +603,7 @@ def equation_of(terms: list[Any], output: Any, operands: list[Any]) -> tuple[lis
     return terms, _expanded(output, rest), operands
 
 
-def _subscripts_error(named: int, operand: Tensor, k: int, end: str) -> str:
+def _subscripts_error(named: int, operand: Any, k: int, end: str) -> str:
     relation = "is more than" if end == "but" else "does not match"
     return (
         f"einsum(): the number of subscripts in the equation ({named}) {relation} the number of dimensions "
@@ -563,7 +611,7 @@ def _subscripts_error(named: int, operand: Tensor, k: int, end: str) -> str:
     )
 
 
-def parsed_equation(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
+def parsed_equation(*args: Any) -> tuple[Any, Any, list[Tensor]]:
     """Return the terms, the term of the output (None if it is missing), and the operands."""
     if len(args) < 2:
         raise ValueError(
@@ -571,7 +619,7 @@ def parsed_equation(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
             "subscripts list"
         )
     if not isinstance(args[0], str):
-        terms = [_sublist(numbers) for numbers in args[1::2]]
+        terms = tuple([_sublist(numbers) for numbers in args[1::2]])
         output = _sublist(args[-1]) if len(args) % 2 else None
         return terms, output, list(args[: len(args) // 2 * 2 : 2])
     equation, operands = args[0], list(args[1:])
@@ -585,15 +633,15 @@ def parsed_equation(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
 
 
 @functools.lru_cache(256)
-def _parsed(equation: str) -> tuple[list[Any], list[Any] | None]:
-    """Return the terms of an equation, and that of the output, which are only read."""
+def _parsed(equation: str) -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
+    """Return the terms of an equation, and that of the output."""
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
     terms = [_letters(part, sum(len(each) + 1 for each in parts[:k]), f"operand {k}") for k, part in enumerate(parts)]
-    return terms, _letters(right, len(left) + 2, "output") if arrow else None
+    return tuple(terms), _letters(right, len(left) + 2, "output") if arrow else None
 
 
-def _letters(text: str, start: int, where: str) -> list[Any]:
+def _letters(text: str, start: int, where: str) -> tuple[Any, ...]:
     letters: list[Any] = []
     i = 0
     while i < len(text):
@@ -617,10 +665,10 @@ def _letters(text: str, start: int, where: str) -> list[Any]:
                 "[a-zA-Z]"
             )
         i += 1
-    return letters
+    return tuple(letters)
 
 
-def _sublist(numbers: Sequence[Any]) -> list[Any]:
+def _sublist(numbers: Sequence[Any]) -> tuple[Any, ...]:
     """Return the letters of a sublist: 0 … 25 are A … Z, then a … z."""
     letters: list[Any] = []
     for number in numbers:
@@ -632,7 +680,7 @@ def _sublist(numbers: Sequence[Any]) -> list[Any]:
             raise ValueError(
                 f"einsum(): subscript in subscript list is not within the valid range [0, 52), but is {number}"
             )
-    return letters
+    return tuple(letters)
 
 
 def _expanded(term: list[Any], rest: int) -> list[Any]:
@@ -655,7 +703,7 @@ def _check_output(output: list[Any], terms: list[list[Any]]) -> None:
             )
 
 
-def _diagonals(term: list[Any], x: Tensor, k: int) -> Tensor:
+def _diagonals(term: list[Any], x: _Sketch, k: int) -> _Sketch:
     """Return the diagonals of an operand over dimensions with the same letter."""
     term = list(term)
     for letter in dict.fromkeys(term):
@@ -667,12 +715,12 @@ def _diagonals(term: list[Any], x: Tensor, k: int) -> Tensor:
                     f"einsum(): subscript {letter} is repeated for operand {k} but the sizes don't match, {x.shape[j]} "
                     f"!= {x.shape[i]}"
                 )
-            x = x.diagonal(0, i, j).movedim(-1, i)
+            x = x.without([j], lambda x, i=i, j=j: x.diagonal(0, i, j).movedim(-1, i))
             del term[j]
     return x
 
 
-def _check_lengths(terms: list[list[Any]], operands: list[Tensor]) -> None:
+def _check_lengths(terms: list[list[Any]], operands: list[Any]) -> None:
     """Raise PyTorch's error if dimensions with the same letter have lengths that do not broadcast."""
     lengths: dict[Any, int] = {}
     for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
@@ -687,23 +735,22 @@ def _check_lengths(terms: list[list[Any]], operands: list[Tensor]) -> None:
             lengths[letter] = length if seen == 1 else seen
 
 
-def _summed(term: list[Any], x: Tensor, needed: set[Any]) -> tuple[list[Any], Tensor]:
+def _summed(term: list[Any], x: _Sketch, needed: set[Any]) -> tuple[list[Any], _Sketch]:
     """Return an operand and its term, summed over the dimensions whose letters are not needed any more."""
     dims = [i for i, letter in enumerate(term) if letter not in needed]
     if dims:
-        x = x.sum(dims)  # (integers as int64)
+        x = x.without(dims, lambda x: x.sum(dims))  # (integers as int64)
     return [letter for letter in term if letter in needed], x
 
 
 def _contracted(
-    left: list[Any], x: Tensor, right: list[Any], y: Tensor, needed: set[Any], target: list[Any]
-) -> tuple[list[Any], Tensor]:
+    left: list[Any], x: _Sketch, right: list[Any], y: _Sketch, needed: set[Any], target: list[Any], casting: bool
+) -> tuple[list[Any], _Sketch]:
     """Return the term and the value of the product of two operands, summed over letters that are not needed any more.
 
     The order of dimensions in memory is PyTorch's, which depends on the term `target` of the output: first the batch
     dimensions, then those of the operand whose first free letter comes first in the output.
     """
-    casting = autocast.on and autocast.active()
     # A dimension of length 1 that broadcasts is removed from the product.
     shared = [letter for letter in left if letter in right]
     ones_x = {letter for letter in shared if x.shape[left.index(letter)] == 1}
@@ -729,30 +776,39 @@ def _contracted(
         if rows and columns and rank(columns[0]) < rank(rows[0]):
             left, x, rows, right, y, columns = right, y, columns, left, x, rows
     b, n, m, p = ([lengths[letter] for letter in letters] for letters in (batch, rows, inner, columns))
-    if inner and x.dtype != y.dtype and not casting:
-        raise RuntimeError(f"expected scalar type {tensor_name(x._array)} but found {tensor_name(y._array)}")
+
+    def checked(function: Any) -> Any:
+        def run(x: Tensor, y: Tensor) -> Any:
+            if x.dtype is not y.dtype:
+                raise RuntimeError(f"expected scalar type {tensor_name(x._array)} but found {tensor_name(y._array)}")
+            return function(x, y)
+
+        return run if inner and not casting else function
+
     x, y = _permuted(x, left, batch + rows + inner), _permuted(y, right, batch + inner + columns)
     # Without inner or without free dimensions the product is elementwise (but under autocasting, sums are products).
     if not inner or not (rows or columns or casting):
-        product = x.reshape(b + n + m + [1] * len(p)) * y.reshape(b + [1] * len(n) + m + p)
+        right_shape = b + [1] * len(n) + m + p
+        product = x.reshape(b + n + m + [1] * len(p)).times(y.reshape(right_shape), checked(operator.mul))
         if inner:
-            product = product.sum([len(b) + i for i in range(len(m))], dtype=product.dtype)
+            dims = [len(b) + i for i in range(len(m))]
+            product = product.without(dims, lambda x: x.sum(dims, dtype=x.dtype))
         return batch + rows + columns, product
     bs, ns, ms, ps = (math.prod(lengths) for lengths in (b, n, m, p))
     if batch:
-        product = bmm(x.reshape((bs, ns, ms)), y.reshape((bs, ms, ps)))
+        product = x.reshape((bs, ns, ms)).then(checked(Tensor.bmm), (bs, ns, ps), y.reshape((bs, ms, ps)))
     else:
-        product = mm(x.reshape((ns, ms)), y.reshape((ms, ps)))
+        product = x.reshape((ns, ms)).then(checked(Tensor.mm), (ns, ps), y.reshape((ms, ps)))
     return batch + rows + columns, product.reshape(b + n + p)
 
 
-def _permuted(x: Tensor, term: list[Any], order: list[Any]) -> Tensor:
+def _permuted(x: _Sketch, term: list[Any], order: list[Any]) -> _Sketch:
     return x if term == order else x.permute([term.index(letter) for letter in order])
 
 
 def _outer_product(
-    left: list[Any], x: Tensor, right: list[Any], y: Tensor, target: list[Any], lengths: dict[Any, int]
-) -> tuple[list[Any], Tensor]:
+    left: list[Any], x: _Sketch, right: list[Any], y: _Sketch, target: list[Any], lengths: dict[Any, int]
+) -> tuple[list[Any], _Sketch]:
     """Return the term and the value of the product of two operands without a sum."""
     term = [letter for letter in target if letter in lengths]
     term += [letter for letter in lengths if letter not in target]
@@ -760,13 +816,14 @@ def _outer_product(
     for letters, t in ((left, x), (right, y)):
         t = t.permute([letters.index(letter) for letter in term if letter in letters])
         factors.append(t.reshape([lengths[letter] if letter in letters else 1 for letter in term]))
-    return term, factors[0] * factors[1]
+    return term, factors[0].times(factors[1])
 
 
-def _squeezed(term: list[Any], x: Tensor, letters: set[Any]) -> tuple[list[Any], Tensor]:
+def _squeezed(term: list[Any], x: _Sketch, letters: set[Any]) -> tuple[list[Any], _Sketch]:
     """Return the term and the operand without the dimensions of some letters, which have length 1."""
     if letters:
-        x = x.squeeze(tuple([i for i, letter in enumerate(term) if letter in letters]))
+        dims = tuple([i for i, letter in enumerate(term) if letter in letters])
+        x = x.without(dims, lambda x: x.squeeze(dims))
     return [letter for letter in term if letter not in letters], x
 
 
@@ -858,21 +915,6 @@ def _operator(reflected: bool) -> Callable[[Any, Any], Any]:
 operator_matmul, operator_rmatmul = short("matmul", *_ALL_PRODUCTS)(_operator(False)), _operator(True)
 
 
-@public(method=True, autocast="float32")
-def trace(input: Tensor) -> Tensor:
-    """Return the sum of the diagonal of a matrix.
-
-    Example:
-        >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-        tensor(5.)
-    """
-    if input.ndim != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
-    if input.dtype is dtypes.bool:
-        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
-    return _trace(input)
-
-
 _trace = op_of(
     products.trace,
     batch=lambda x: x.diagonal().sum(),
@@ -887,3 +929,15 @@ _diagonal_of = op_of(
     name="TraceBackward",
     x=lambda g: _trace(g),
 )
+
+
+@public(method=True, autocast="float32")
+@alike(_trace)
+def trace(input: Tensor) -> Tensor:
+    """Return the sum of the diagonal of a matrix.
+
+    Example:
+        >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor(5.)
+    """
+    return _trace(input)

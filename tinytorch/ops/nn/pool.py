@@ -49,6 +49,8 @@ def _ints(name: str, argument: str, position: int, value: Any, n: int) -> tuple[
     """
     if type(value) is int:
         return (value,) * n
+    if type(value) is tuple and len(value) == n and {*map(type, value)} == {int}:
+        return value
     if isinstance(value, Sequence) and not isinstance(value, str):
         values: Sequence[Any] = value
     else:
@@ -375,6 +377,8 @@ def _line_pool_with_indices(
 
 def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...]:
     """Return the output's lengths; None stands for the input's length."""
+    if type(value) is int and value >= 0:
+        return (value,) * n
     shape = input._array.shape
     wanted: Any = value
     if isinstance(value, Sequence) and n > 1:
@@ -715,7 +719,7 @@ def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
     _check_adaptive(name, input, n)
     if not floating:
         raise refused("adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d", input._array)
-    if 0 in sizes or all(length % count == 0 for length, count in zip(spatial, sizes, strict=True)):
+    if 0 in sizes or not any([length % count for length, count in zip(spatial, sizes, strict=True)]):
         windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
         divisor = math.prod(spatial) // max(math.prod(sizes), 1)
         return _adaptive_averages[n](input, windows, divisor, n == 2)

@@ -7,6 +7,7 @@ elements with other weights.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -131,6 +132,17 @@ def upsample(
         )
         return upsample_bytes(input, fixed)
     kind = np.float64 if x.dtype == np.float64 else np.float32
+    maps = _maps(mode, spatial, tuple(sizes), tuple(factors), bool(align_corners), kind)
+    return _NODES[mode, n](input, maps, True)
+
+
+@functools.lru_cache(256)
+def _maps(
+    mode: str, spatial: tuple[int, ...], sizes: tuple[int, ...], factors: tuple[float | None, ...], align_corners: bool,
+    kind: Any,
+) -> tuple[Map | None, ...]:  # fmt: skip
+    """Return the maps of the spatial dimensions that change; arguments as of `upsample`."""
+    pick, n = mode.startswith("nearest"), len(spatial)
     maps: list[Map | None] = []
     for length, count, factor in zip(spatial, sizes, factors, strict=True):
         exact = mode == "nearest-exact"
@@ -145,7 +157,7 @@ def upsample(
         else:
             make = kernels.cubic if mode == "bicubic" else kernels.linear
             maps.append(make(length, count, align_corners, factor, kind))
-    return _NODES[mode, n](input, tuple(maps), True)
+    return tuple(maps)
 
 
 @per_example()

@@ -467,13 +467,13 @@ def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool
     """Return whether a cell can run as a layer of one step, which takes two thirds of the time of elementary ops."""
     if (b_ih is None) != (b_hh is None) or autocast.active() or x._array.dtype.kind == "c":
         return False
-    biases = () if b_ih is None else (b_ih, b_hh)
-    dtype = x._array.dtype
-    return (
-        all(each._array.ndim == 2 for each in (x, *others))
-        and all(each._array.dtype == dtype for each in (*others, *biases))
-        and all(each._array.shape == others[-1]._array.shape[:1] for each in biases)
-    )
+    dtype, rows = x._array.dtype, others[-1]._array.shape[:1]
+    if x._array.ndim != 2:
+        return False
+    for each in others:
+        if each._array.ndim != 2 or each._array.dtype != dtype:
+            return False
+    return b_ih is None or all([each._array.shape == rows and each._array.dtype == dtype for each in (b_ih, b_hh)])
 
 
 @public()
