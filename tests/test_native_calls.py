@@ -73,7 +73,18 @@ def _freed_twice() -> None:
     y.backward()
 
 
+LAYERS = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
+OPTIMIZER = torch.optim.AdamW(LAYERS.parameters())
+
+
+def _step() -> None:
+    LAYERS(X[0]).sum().backward()
+    OPTIMIZER.step()
+    OPTIMIZER.zero_grad()
+
+
 CALLS = {
+    "steps": _step,
     "operands": lambda: (X * X, H * X, H + 1.5, LONG + 1, X > 0.5, H * X[0]),
     "one tensor": lambda: (H.exp(), torch.tanh(H), X.t().exp(), H.sum(1), H.mean(), H.softmax(1)),
     "products": lambda: (H @ W, F.linear(H, W, W[0]), X @ X[0], F.linear(H.view(2, 4, 8), W)),
@@ -101,6 +112,25 @@ def test_nothing_leaks(name: str) -> None:
     blocks(100)
     before = blocks(100)
     assert blocks(1000) - before < 300
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "RMSprop"])
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
+def test_steps_are_those_of_python(name: str, shape: tuple[int, ...]) -> None:
+    def trained() -> list[Any]:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.SiLU(), torch.nn.Linear(5, 2))
+        optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1)
+        for _ in range(3):
+            model(torch.rand(shape)).square().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        states = [each for state in optimizer.state.values() for each in state.values()]
+        return [seen(each) for each in (*model.parameters(), *states)]
+
+    in_c = trained()
+    with in_python():
+        assert in_c == trained()
 
 
 def test_an_error_of_a_walk_leaves_the_state_as_it_was() -> None:

@@ -31,8 +31,10 @@ def require(condition: Any, message: str) -> None:
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape to which shapes broadcast; raise PyTorch's error if they do not."""
-    made: tuple[int, ...] = ()
-    for shape in shapes:
+    made = shapes[0] if shapes else ()
+    for shape in shapes[1:]:
+        if shape == made:
+            continue
         for back, (m, n) in enumerate(zip(made[::-1], shape[::-1], strict=False), 1):
             if m != n and 1 not in (m, n):
                 raise sizes_differ(m, n, max(len(made), len(shape)) - back)

@@ -700,12 +700,12 @@ def all_over(x: Any, dim: Any, keepdim: bool) -> Any:
 
 def any_true(x: Any) -> Any:
     """Return whether any element of an array of bools is True."""
-    return _truth(np.logical_or, _bools(x, "_is_any_true"), None, False, "any")
+    return any_over(_bools(x, "_is_any_true"), None, False)
 
 
 def all_true(x: Any) -> Any:
     """Return whether all elements of an array of bools are True."""
-    return _truth(np.logical_and, _bools(x, "_is_all_true"), None, False, "all")
+    return all_over(_bools(x, "_is_all_true"), None, False)
 
 
 def _bools(x: Any, name: str) -> Any:

@@ -91,7 +91,7 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -
 
 
 def _count(shape: tuple[int, ...], dim: Any) -> int:
-    return kernels.count_of(shape, kernels.axes_of(dim, len(shape), ""))
+    return math.prod(shape) if dim is None else kernels.count_of(shape, kernels.axes_of(dim, len(shape), ""))
 
 
 @public(method=True, out="nansum")

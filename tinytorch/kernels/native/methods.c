@@ -577,6 +577,25 @@ static PyObject *member(Callable *self, PyObject *const *args, Py_ssize_t count,
     return found ? found : FALLBACK;
 }
 
+// Whether hooks run around the calls of a module; `others`: the dicts of those of all modules.
+static PyObject *has_hooks(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    enum { OWN = 4 };
+    static PyObject *registries[OWN];
+    static const char *const texts[OWN] = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"};
+    PyObject *members = count == 1 && !names ? PyObject_GenericGetDict(args[0], NULL) : NULL;
+    bool known = members != NULL, any = false;
+    for (int i = 0; known && i < OWN; i++) {
+        known = registries[i] || (registries[i] = PyUnicode_InternFromString(texts[i]));
+        PyObject *hooks = known ? PyDict_GetItemWithError(members, registries[i]) : NULL;
+        known = hooks && PyDict_Check(hooks);
+        any = any || (known && PyDict_Size(hooks));
+    }
+    for (Py_ssize_t i = 0; i < SIZE(self->others); i++) any = any || PyDict_Size(ITEM(self->others, i));
+    Py_XDECREF(members);
+    if (!known) PyErr_Clear();
+    return known ? PyBool_FromLong(any) : FALLBACK;
+}
+
 // Optimizers ------------------------------------------------------------------------------------
 
 enum { MAX_TOGETHER = 512 };  // parameters that are compared with each other
@@ -692,6 +711,13 @@ static PyObject *update_together(Callable *self, PyObject *const *args, Py_ssize
     Py_XDECREF(counts);
     Py_XDECREF(states);
     return result;
+}
+
+// An activation function of an input and `inplace`, if that is False; `others`: the op.
+static PyObject *activation(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    bool named = names && SIZE(names) == 1 && !PyUnicode_CompareWithASCIIString(ITEM(names, 0), "inplace");
+    if (names ? !named || count != 1 : count != 2) return FALLBACK;
+    return args[1] == Py_False ? tt_call_of(ITEM(self->others, 0), args, 1, NULL) : FALLBACK;
 }
 
 // An op of a tensor of floats and of numbers, any of which may be None; `others`: the op.
@@ -1194,7 +1220,8 @@ static const struct {
     {"requires_grad", requires_grad},       {"grad", grad},     {"detach", detach},     {"view", view},
     {"getitem", getitem},                   {"backward", tt_backward},                  {"create", create},
     {"linear_x", linear_x},                 {"linear_weight", linear_weight},           {"linear_bias", linear_bias},
-    {"member", member}, {"set_grad", set_grad},                 {"update_together", update_together},
+    {"member", member}, {"has_hooks", has_hooks},               {"activation", activation},
+    {"set_grad", set_grad},                 {"update_together", update_together},
     {"device", device}, {"item", item},     {"contiguous", contiguous},                 {"to", to},
     {"setitem", setitem},                   {"tensor", tensor}, {"from_numpy", from_numpy},
     {"random_of_size", random_of_size},     {"random_like", random_like},               {"refill", refill},

@@ -22,6 +22,7 @@ typedef struct {
     const Layer *layer;
     int64_t count, first, state_stride;
     float *gates, *before, *squashed, *h, *c;
+    float *next;  // the hidden states among the inputs of the next step, if that has as many sequences; or NULL
 } Step;
 
 // The cells of a step are processed in blocks of WIDTH rows (units of the hidden state), which are transposed to or
@@ -52,6 +53,7 @@ static void lstm_part(void *context, Py_ssize_t part, int worker) {
                 store_up_to(s->squashed + at + k, tanh_c, left);
                 store_up_to(c, new_c, left);
                 store_up_to(s->h + state_at + k, output * tanh_c, left);
+                if (s->next) store_up_to(s->next + (first + row) * l->columns + column + k, output * tanh_c, left);
                 store(tile + row * TILE_COLUMNS + k, output * tanh_c);
             }
         }
@@ -124,9 +126,12 @@ static void steps_part(void *context, Py_ssize_t part, int worker) {
         s.squashed = l->squashed + size * s.first;
         int64_t blocks = ceil_div(size, WIDTH), elements = size * s.count;
         if (forward) {
-            for (int64_t r = 0; r < size; r++) {
+            for (int64_t r = 0; !s.next && r < size; r++) {
                 copy_floats(l->hidden + r * l->columns + s.first, s.h + r * sequences, s.count);
             }
+            const int64_t next = step + (l->reverse ? -1 : 1);
+            const bool alike = k + 1 < l->steps && imin(l->widths[next] - low, sequences) == s.count;
+            s.next = alike ? l->hidden + l->begins[next] + low : NULL;
             multiply_step(l, matrix(l->matrix + s.first, l->weights.columns, s.count, l->columns, 1),
                           matrix(s.gates, 4 * size, s.count, s.count, 1), scratch);
             tt_parallel_for_unlocked(lstm_part, &s, blocks, elements, l->threads);

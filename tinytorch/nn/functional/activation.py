@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import alike, short
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (declares `relu_`)
+from tinytorch.ops import transcendental as _transcendental  # (declares `relu_`, too)
 from tinytorch.ops.arguments import check_tensor, renamed
 from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.create import zeros_like
@@ -75,6 +76,7 @@ SELU_SCALE = 1.0507009873554804934193349852946
 
 
 @public("nn.functional.relu")
+@short("activation", _transcendental.relu)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `max(input, 0)`, elementwise; in place if `inplace`.
 
@@ -145,6 +147,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 @public("nn.functional.hardsigmoid", listed=False)
+@short("activation", ops.hardsigmoid)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
@@ -156,6 +159,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @public("nn.functional.hardswish", listed=False)
+@short("activation", ops.hardswish)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * min(max(input + 3, 0), 6) / 6`, elementwise; in place if `inplace`.
 
@@ -260,6 +264,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 @public("nn.functional.silu")
+@short("activation", ops.silu)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * sigmoid(input)`, also known as swish, elementwise; in place if `inplace`.
 
@@ -273,6 +278,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @public("nn.functional.mish")
+@short("activation", ops.mish)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return `input * tanh(softplus(input))`, elementwise; in place if `inplace`.
 
@@ -328,6 +334,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 @public("nn.functional.tanh", listed=False)
+@alike(_transcendental.tanh)
 def tanh(input: Tensor) -> Tensor:
     """Return the hyperbolic tangent; prefer `torch.tanh`.
 
@@ -343,6 +350,7 @@ def tanh(input: Tensor) -> Tensor:
 
 
 @public("nn.functional.sigmoid", listed=False)
+@alike(_transcendental.sigmoid)
 def sigmoid(input: Tensor) -> Tensor:
     """Return `1 / (1 + exp(-input))`; prefer `torch.sigmoid`.
 

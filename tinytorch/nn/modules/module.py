@@ -200,6 +200,17 @@ def _forward_unimplemented(self: Module, *input: Any) -> None:
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
+_GLOBAL_HOOKS = _global_forward_hooks, _global_forward_pre_hooks, _global_backward_hooks, _global_backward_pre_hooks
+
+
+@native.declared
+@short("has_hooks", *_GLOBAL_HOOKS)
+def _has_hooks(module: Module) -> bool:
+    """Return whether hooks run around the calls of a module."""
+    own = module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+    return bool(own) or any(_GLOBAL_HOOKS)
+
+
 # Module -------------------------------------------------------------------------------------------
 
 
@@ -797,18 +808,7 @@ class Module(Hooking, Saving):
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and the hooks before and after it."""
         try:
-            if not (
-                self._forward_hooks
-                or self._forward_pre_hooks
-                or self._backward_hooks
-                or self._backward_pre_hooks
-                or _global_forward_hooks
-                or _global_forward_pre_hooks
-                or _global_backward_hooks
-                or _global_backward_pre_hooks
-            ):
-                return self.forward(*args, **kwargs)
-            return self._call_with_hooks(args, kwargs)
+            return self._call_with_hooks(args, kwargs) if _has_hooks(self) else self.forward(*args, **kwargs)
         except Exception:
             leave()  # (its notes name the module)
             raise
