@@ -530,7 +530,7 @@ def convolutions_of_convolutions(rng: np.random.Generator) -> Iterator[Arguments
         (7, 24, 150, (9, 9), (1, 1, 0), (5, 1, 2)),
         (3, 33, 64, (30, 31), (3, 1, 0), (2, 3, 0)),
         (2, 5, 20, (40, 90), (1, 1, 0), (7, 2, 3)),
-        (1, 4, 48, (40, 400), (1, 1, 2), (3, 1, 4)),
+        (1, 4, 48, (40, 300), (1, 1, 2), (3, 1, 4)),
     ]
     for number, (samples, channels, outputs, size, *settings) in enumerate(kinds):
         for k, epilogue in enumerate(EPILOGUES[number % 2 :: 2]):

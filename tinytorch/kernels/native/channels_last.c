@@ -21,10 +21,11 @@ enum {
     MIN_BLOCK = 24,              // positions of a part, at least (if there are as many)
     FEW_CHANNELS = 4,            // channels up to which each term of a sum is a tap of its own
     PARTS_OF_THREAD = 8,
-    PREFETCHED = 16,  // terms of a sum
+    PREFETCHED = 16,           // terms of a sum
     BETWEEN_FLOATS = 1 << 16,  // floats between two convolutions that stay in the second cache
     MAX_CHUNK = 4,             // panels of a part of two convolutions
-    ROW_POSITIONS = 7,         // positions of a depthwise tile of a row
+    ADJACENT = 7,              // adjacent positions of a depthwise tile
+    LONG_RUN = 28,             // those for which the source stays in the first cache
     MAX_SIZE = 7,              // its taps
     FEW_TERMS = 64,            // terms of a sum that take less time than to write it and to read it
     TERMS_TWICE = 16,          // terms per sum that may be computed twice
@@ -57,9 +58,9 @@ typedef struct {
     Meeting *meeting;
     int64_t meetings, *tap_offset, *tap_term;  // of the taps in the lists: offset in the source, first term in a panel
     int64_t terms;                             // of a panel
-    int64_t line, result_stride;  // of the result: positions from row to row, floats from position to position
-    int64_t block_rows, blocks, chunks;        // rows of a block (of all samples); blocks; chunks of the panels
-    int64_t *scratch, scratch_size;            // per worker
+    int64_t line, result_stride;         // of the result: positions from row to row, floats from position to position
+    int64_t block_rows, blocks, chunks;  // rows of a block (of all samples); blocks; chunks of the panels
+    int64_t *scratch, scratch_size;      // per worker
 } Convolution;
 
 // Where positions are: `source` in the source, `index` in the result.
@@ -263,69 +264,77 @@ static void compute_panels(const Convolution *c, const Meeting *m, const Places 
     }
 }
 
-// Depthwise tiles of adjacent positions of a row: what a row of the kernel meets is loaded once, for all of them. They
-// read source rows that are `line` floats apart, with `width` floats per position; `taps` rows of the kernel meet them.
-INLINE void compute_row_tile(int size, int stride, const Convolution *c, const float *from, int64_t line, int64_t width,
-                             int64_t taps, const float *weight, int64_t output, int64_t at, int64_t count) {
-    vec sums[ROW_POSITIONS], b[MAX_SIZE];
-    for (int i = 0; i < ROW_POSITIONS; i++) sums[i] = load(c->bias + output);
-    for (; taps; taps--, from += line, weight += size * PANEL) {
-        for (int x = 0; x < size; x++) b[x] = load(weight + x * PANEL);
-#pragma GCC unroll 32
-        for (int k = 0; k < (ROW_POSITIONS - 1) * stride + size; k++) {
-            vec v = load(from + k * width);
-#pragma GCC unroll 8
-            for (int i = 0; i < ROW_POSITIONS; i++)
-                if (k >= i * stride && k < i * stride + size) sums[i] += v * b[k - i * stride];
-        }
-    }
+// Compute a vector of the outputs of a depthwise convolution, from output `output` on, for `count` adjacent positions
+// from number `at` on. What some of them meet in a row of the source is loaded once, for all of them. The source begins
+// at `from`; its rows that meet `taps` rows of the kernel are `line` floats apart, its positions `width`.
+INLINE void compute_run(int size, int stride, const Convolution *c, const float *from, int64_t line, int64_t width,
+                        int64_t taps, const float *weight, int64_t output, int64_t at, int64_t count) {
     const Epilogue *e = &c->epilogue;
-    int64_t left = c->outputs - output;
-    at = at * c->result_stride + output;
+    const float *residual = c->residual;
+    vec bias = load(c->bias + output);
+    int64_t left = c->outputs - output, step = c->result_stride;
+    at = at * step + output;
+    for (; count > 0; count -= ADJACENT, from += ADJACENT * stride * width) {
+        vec sums[ADJACENT], b[MAX_SIZE];
+        for (int i = 0; i < ADJACENT; i++) sums[i] = bias;
+        const float *row = from, *w = weight;
+        for (int64_t t = 0; t < taps; t++, row += line, w += size * PANEL) {
+            for (int x = 0; x < size; x++) b[x] = load(w + x * PANEL);
+            const float *x = row;
+#pragma GCC unroll 32
+            for (int k = 0; k < (ADJACENT - 1) * stride + size; k++, x += width) {
+                vec v = load(x);
 #pragma GCC unroll 8
-    for (int i = 0; i < ROW_POSITIONS; i++, at += c->result_stride) {
-        if (i == count) break;
-        vec x = sums[i];
-        if (left < WIDTH) {
-            store_end(c, at, x, left);
-            continue;
+                for (int i = 0; i < ADJACENT; i++)
+                    if (k >= i * stride && k < i * stride + size) sums[i] += v * b[k - i * stride];
+            }
         }
-        if (c->residual) x += load(c->residual + at);
-        store(c->result + at, clamp_max(clamp_min(x, e->low), e->high));
+#pragma GCC unroll 8
+        for (int i = 0; i < ADJACENT; i++, at += step) {
+            if (i == count) break;
+            if (left < WIDTH) {
+                store_end(c, at, sums[i], left);
+                continue;
+            }
+            vec x = residual ? sums[i] + load(residual + at) : sums[i];
+            store(c->result + at, clamp_max(clamp_min(x, e->low), e->high));
+        }
     }
 }
 
-typedef void (*RowTile)(const Convolution *, const float *, int64_t, int64_t, int64_t, const float *, int64_t, int64_t,
+typedef void (*RunTile)(const Convolution *, const float *, int64_t, int64_t, int64_t, const float *, int64_t, int64_t,
                         int64_t);
-#define ROW_TILE(size, stride)                                                                                         \
-    static __attribute__((noinline)) void row_tile_##size##_##stride(                                                  \
-        const Convolution *c, const float *from, int64_t line, int64_t width, int64_t taps, const float *weight,       \
-        int64_t output, int64_t at, int64_t count) {                                                                   \
-        compute_row_tile(size, stride, c, from, line, width, taps, weight, output, at, count);                         \
+#define RUN_TILE(size, stride)                                                                                         \
+    static __attribute__((noinline)) void run_##size##_##stride(const Convolution *c, const float *from, int64_t line, \
+                                                                int64_t width, int64_t taps, const float *weight,      \
+                                                                int64_t output, int64_t at, int64_t count) {           \
+        compute_run(size, stride, c, from, line, width, taps, weight, output, at, count);                              \
     }
-ROW_TILE(5, 1)
-ROW_TILE(5, 2)
-ROW_TILE(7, 1)
-ROW_TILE(7, 2)
-#undef ROW_TILE
-static const RowTile row_tiles[2][2] = {{row_tile_5_1, row_tile_5_2}, {row_tile_7_1, row_tile_7_2}};
+RUN_TILE(3, 1)
+RUN_TILE(3, 2)
+RUN_TILE(5, 1)
+RUN_TILE(5, 2)
+RUN_TILE(7, 1)
+RUN_TILE(7, 2)
+#undef RUN_TILE
+static const RunTile run_tiles[3][2] = {{run_3_1, run_3_2}, {run_5_1, run_5_2}, {run_7_1, run_7_2}};
 
-// The tile of adjacent positions for a depthwise convolution, or NULL. (Rows of three taps are too short.)
-static RowTile row_tile_of(const Convolution *c) {
+// The tile of adjacent positions for a depthwise convolution, or NULL.
+static RunTile run_tile_of(const Convolution *c) {
     int64_t size = c->kernel[1], stride = c->stride[1];
-    bool fits = c->depthwise && c->dilation[1] == 1 && (size == 5 || size == 7) && stride <= 2;
-    return fits ? row_tiles[size / 2 - 2][stride - 1] : NULL;
+    bool fits = c->depthwise && c->dilation[1] == 1 && (size == 3 || size == 5 || size == 7) && stride <= 2;
+    return fits ? run_tiles[size / 2 - 1][stride - 1] : NULL;
 }
 
 // Compute a row of a depthwise convolution of a padded source, whose row 0 begins at `source`.
-static void compute_row(const Convolution *c, RowTile tile, const float *source, int64_t line, int64_t width,
+static void compute_row(const Convolution *c, RunTile tile, const float *source, int64_t line, int64_t width,
                         int64_t sample, int64_t row) {
     int64_t top = row * c->stride[0] - c->padding[0], dilation = c->dilation[0];
     int64_t tap = imax(-floor_div(top, dilation), 0);
     int64_t taps = imax(imin(c->kernel[0], -floor_div(top - c->height, dilation)) - tap, 0);
     const float *from = source + (top + tap * dilation) * line, *weight = c->weight + tap * c->kernel[1] * PANEL;
-    for (int64_t column = 0; column < c->columns; column += ROW_POSITIONS) {
-        int64_t at = (sample * c->rows + row) * c->columns + column, count = imin(ROW_POSITIONS, c->columns - column);
+    for (int64_t column = 0; column < c->columns; column += LONG_RUN) {
+        int64_t at = (sample * c->rows + row) * c->columns + column, count = imin(LONG_RUN, c->columns - column);
         for (int64_t output = 0; output < c->outputs; output += WIDTH)
             tile(c, from + column * c->stride[1] * width + output, dilation * line, width, taps,
                  weight + output / PANEL * c->terms * PANEL + output % PANEL, output, at, count);
@@ -473,11 +482,11 @@ static bool convolve(Convolution *c) {
 typedef struct {
     Convolution first, second;
     bool copied;
-    RowTile tile;           // for a source with padded rows, unless it is NULL
-    int64_t rows, images;   // of a block: rows of a sample; or samples
-    int64_t lines;          // rows between the two that a block needs
-    int64_t chunk, width;   // panels of a chunk; floats of a position between the two
-    int64_t left, right;    // padding of a row between the two
+    RunTile tile;          // for a source with padded rows, unless it is NULL
+    int64_t rows, images;  // of a block: rows of a sample; or samples
+    int64_t lines;         // rows between the two that a block needs
+    int64_t chunk, width;  // panels of a chunk; floats of a position between the two
+    int64_t left, right;   // padding of a row between the two
     int64_t blocks, chunks;
     bool by_blocks;  // the parts of a block follow one another, else those of a chunk
     float *scratch;  // per worker: what is between the two, then the lists
@@ -503,8 +512,8 @@ static Convolution some_outputs(const Convolution *c, int64_t panel, int64_t las
 static void copy_rows(const Convolution *c, int64_t first_channel, int64_t channels, int64_t begin, int64_t end,
                       float *to, int64_t line, int64_t width) {
     for (int64_t row = begin; row < end; row++, to += line) {
-        const float *from = c->source + row / c->height * c->source_stride[0] +
-                            row % c->height * c->source_stride[1] + first_channel;
+        const float *from =
+            c->source + row / c->height * c->source_stride[0] + row % c->height * c->source_stride[1] + first_channel;
         for (int64_t w = 0; w < c->width; w++) copy_floats(to + w * width, from + w * c->source_stride[2], channels);
     }
 }
@@ -540,7 +549,8 @@ static void convolve_both_part(void *context, Py_ssize_t part, int worker) {
     second.result += panel * PANEL;
     if (second.residual) second.residual += panel * PANEL;
     if (!b->tile)
-        compute_rows(&second, sample * second.rows + row, last_sample * second.rows + last_row, 0, second.panels, lists);
+        compute_rows(&second, sample * second.rows + row, last_sample * second.rows + last_row, 0, second.panels,
+                     lists);
     else
         for (; sample <= last_sample; sample++)
             for (int64_t r = row; r < last_row; r++)
@@ -574,8 +584,7 @@ static bool cut_both(Both *b, int threads) {
     b->lines = b->images > 1 ? b->images * second->height : imin(rows_met(second, b->rows), second->height);
     b->width = b->chunk * PANEL;
     b->blocks = ceil_div(second->samples, b->images) * ceil_div(second->rows, b->rows);
-    b->by_blocks =
-        b->copied || b->lines * first->stride[0] * first->width * first->channels > b->width * first->terms;
+    b->by_blocks = b->copied || b->lines * first->stride[0] * first->width * first->channels > b->width * first->terms;
     return true;
 }
 
@@ -584,7 +593,7 @@ static bool convolve_both(Both *b) {
     Convolution *first = &b->first, *second = &b->second;
     int threads = tt_threads();
     int64_t stride[4] = {second->source_stride[0], second->source_stride[1], second->source_stride[2], 1};
-    b->tile = row_tile_of(second);
+    b->tile = run_tile_of(second);
     second->panels = ceil_div(second->outputs, PANEL);
     bool done = (b->copied || plan_convolution(first)) && cut_both(b, threads);
     if (done) {
@@ -598,7 +607,7 @@ static bool convolve_both(Both *b) {
     }
     if (done) {
         int64_t lists = imax(lists_size(first, b->lines), lists_size(second, b->images * second->rows)), reach = 0;
-        if (b->tile) reach = (ROW_POSITIONS - 1) * second->stride[1] * b->width;  // beyond the last position
+        if (b->tile) reach = (ADJACENT - 1) * second->stride[1] * b->width;  // beyond the last position
         b->floats = round_to_lines(b->lines * (b->left + second->width + b->right) * b->width + reach);
         b->scratch_size = b->floats + round_to_lines(2 * lists) + CACHE_LINE;
         b->scratch = alloc_floats((size_t)(threads * b->scratch_size));
@@ -702,7 +711,8 @@ KERNEL(convolved, x, weight, bias, residual, kernel, stride, padding, dilation, 
     PyObject *result = result_of_convolution(&c, args->x, args->residual, args->out);
     if (!result || result == FALLBACK) return result;
     Both b = {.second = c, .copied = true};
-    if ((row_tile_of(&c) && convolve_both(&b)) || convolve(&c)) return result;
+    // (A copy takes too long for rows of three taps.)
+    if ((run_tile_of(&c) && c.kernel[1] > 3 && convolve_both(&b)) || convolve(&c)) return result;
     Py_DECREF(result);
     return FALLBACK;
 }
