@@ -157,9 +157,7 @@ class Caller:
         # functions of other ops are made at the first call.
         one = len(op.inputs) == 1 and not (op.several or op.many or op.joint)
         definition = self.generated if op.operands or (one and form == CALL) else self._waiting()
-        self.function: Any = definition
-        if form != WRITING:
-            self.function = function_of(op, definition, _of_arrays(op), form == IN_PLACE)
+        self.function: Any = function_of(op, definition, _of_arrays(op), self.writes)
         self.function.op, self.function.caller, self.function.writes = op, self, self.writes
 
     @property

@@ -27,7 +27,6 @@ PRAGMA(GCC target(TARGET))
 #include "products.c"
 #include "quantized.c"
 #include "random.c"
-#include "rearrange.c"
 #include "resample.c"
 #include "rnn.c"
 #include "softmax.c"
@@ -35,6 +34,11 @@ PRAGMA(GCC target(TARGET))
 #include "sparse.c"
 #include "special.c"
 #include "sums.c"
+#ifndef TARGET  // what gains nothing from an instruction set, and is found here by all
+#include "division.c"
+#include "places.c"
+#include "rearrange.c"
+#endif
 
 const Kernel *const KERNELS[] = {
     activation_kernels,
@@ -51,7 +55,6 @@ const Kernel *const KERNELS[] = {
     products_kernels,
     quantized_kernels,
     random_kernels,
-    rearrange_kernels,
     resample_kernels,
     rnn_kernels,
     softmax_kernels,
@@ -59,6 +62,11 @@ const Kernel *const KERNELS[] = {
     sparse_kernels,
     special_kernels,
     sums_kernels,
+#ifndef TARGET
+    division_kernels,
+    places_kernels,
+    rearrange_kernels,
+#endif
     NULL,
 };
 

@@ -250,9 +250,10 @@ PyObject *tt_pointwise(PyObject *const *args, int inputs, int numbers, PyObject 
 
 // Kernels by name -------------------------------------------------------------------------------
 
+// A kernel of an instruction set; one that gains nothing from these is in the first set alone.
 static const Kernel *find_kernel(const char *set, const char *name) {
-    for (int i = 0; i < set_count; i++) {
-        if (strcmp(sets[i].name, set)) continue;
+    for (int i = set_count - 1; i >= 0; i--) {
+        if (i && strcmp(sets[i].name, set)) continue;
         for (const Kernel *const *family = sets[i].families; *family; family++) {
             for (const Kernel *kernel = *family; kernel->name; kernel++) {
                 if (!strcmp(kernel->name, name)) return kernel;
