@@ -9,9 +9,9 @@ compiles nothing, but checks the syntax of every kernel family on its own, for e
 compiler, or it fails, a wheel has no native kernels, and computes the same with NumPy. `TINYTORCH_NATIVE=0` builds such
 a wheel anywhere. A note beside the library, which `torch.__config__.show()` shows, says what was done.
 
-All sources are compiled at `-O3`. At `-O2` the compiler takes two thirds of the time, but convolutions, attention,
-transforms and quantized layers take 1.4 to 3 times theirs: loops over a tile are not unrolled. Of the families that are
-as fast at `-O2` (elementary functions, arithmetic, pooling, sorting), the compiler would save a twentieth.
+All sources with long loops are compiled at `-O3`. At `-O2` the compiler takes two thirds of the time, but convolutions,
+attention, transforms and quantized layers take 1.4 to 3 times theirs: loops over a tile are not unrolled. Of the
+families that are as fast at `-O2` (elementary functions, arithmetic, pooling), the compiler would save a twentieth.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ FLAGS = """
     -std=gnu11 -O3 -fno-math-errno -fno-trapping-math
     -fno-asynchronous-unwind-tables -fvisibility=hidden -Wall -Wextra -Wno-psabi -Wno-missing-field-initializers
 """
+#: Sources without long loops are made smaller.
+SMALLER = {"methods": "-Os", "call": "-O2", "walk": "-O2"}
 LIMITED_API = ("Py_LIMITED_API", "0x030B0000")  # of Python 3.11
 #: The vector width of each instruction set, and the flags that select it.
 WIDTHS = {4: "", 8: "-mavx2 -mfma", 16: "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma"}
@@ -90,7 +92,9 @@ def failure(error: Exception) -> str:
 
 def digest(flags: list[str]) -> str:
     """Return what tells from which sources, and by which command, a library is built: the library contains it."""
-    found = hashlib.sha256(" ".join([*compiler(), FLAGS, *flags, sysconfig.get_platform(), *LIMITED_API]).encode())
+    found = hashlib.sha256(
+        " ".join([*compiler(), FLAGS, str(SMALLER), *flags, sysconfig.get_platform(), *LIMITED_API]).encode()
+    )
     for path in sorted((ROOT / FOLDER).glob("*.[ch]")):
         found.update(path.read_bytes())
     return f"sources {found.hexdigest()}"
@@ -116,10 +120,14 @@ def build(into: Path, flags: list[str]) -> Path:
         def build_extensions(self) -> None:
             one_after_the_other = self.compiler.compile
 
-            def compile(sources: list[str], **options: Any) -> list[str]:
+            def compile(sources: list[str], extra_postargs: list[str], **options: Any) -> list[str]:
+                def one(source: str) -> list[str]:
+                    more = SMALLER.get(Path(source).stem, "-O3")
+                    made: list[str] = one_after_the_other([source], extra_postargs=[*extra_postargs, more], **options)
+                    return made
+
                 with ThreadPoolExecutor(os.cpu_count()) as pool:
-                    made = pool.map(lambda source: one_after_the_other([source], **options), sources)
-                    return [path for paths in made for path in paths]
+                    return [path for paths in pool.map(one, sources) for path in paths]
 
             self.compiler.compile = compile
             super().build_extensions()

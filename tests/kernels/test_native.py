@@ -28,6 +28,7 @@ from tinytorch.kernels import (
     decompose,
     distances,
     elementary,
+    embedding,
     fft,
     gamma,
     implicit,
@@ -47,6 +48,7 @@ from tinytorch.kernels import (
     rejection,
     resample,
     rnn,
+    scatter,
     sort,
     sparse,
     special,
@@ -782,6 +784,51 @@ def of_shapes(more: Any, given: Any = None) -> Callable[..., Iterator[Arguments]
     return draw
 
 
+def named_rows(source: bool, *last: Any) -> Callable[..., Iterator[Arguments]]:
+    """Draw arrays, a dimension, indices along it, perhaps as many rows, and what follows."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for size, dim, count in (((4, 3), 0, 5), ((4, 3), -1, 2), ((2, 5, 3), 1, 4), ((6,), 0, 3), ((3, 2), 0, 0)):
+            index = rng.integers(0, size[dim], count)
+            rows = (*size[:dim], count, *size[dim % len(size) + 1 :])
+            yield normal(rng, *size), dim, index, *([normal(rng, *rows)] if source else []), *last
+
+    return draw
+
+
+def selections(rng: np.random.Generator) -> Iterator[Arguments]:
+    """Draw arrays with a mask, or with indices of the first dimensions, or of a later one."""
+    for kind in (np.float32, np.int64, np.bool_, np.complex64):
+        x = rng.integers(0, 9, (3, 4, 5)).astype(kind)
+        i, j = rng.integers(-3, 3, (2, 2, 6))
+        yield from ((x, key) for key in ((i,), (i, j), (None, j), (x[..., 0] != 0,), (x != 0,), (i[:0],)))
+
+
+def put_at(numbers: bool) -> Callable[..., Iterator[Arguments]]:
+    """Draw arrays, what is selected, and what is written there: as much, a row for each place, or a number."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for x, indices in selections(rng):
+            found = indexing.take(x, indices)
+            yield x, indices, found + found, False
+            yield x, indices, x[:1, 0, 0].reshape(()).copy(), False
+            if numbers and x.dtype in (np.float32, np.int64):
+                yield x, indices, 3, False
+
+    return draw
+
+
+def divisions(floating: bool) -> Callable[..., Iterator[Arguments]]:
+    """Draw ints, and floats, with divisors other than zero."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for kind in (np.int64, np.float32, np.float64) if floating else (np.int64,):
+            x, y = rng.integers(-20, 20, (3, 40)).astype(kind), rng.integers(1, 9, (3, 40)).astype(kind)
+            yield from ((x, y), (x, -y), (x, y[:1, 0].reshape(())), (x[:1, 0].reshape(()), y), (x[0], -y[1]))
+
+    return draw
+
+
 def crossed(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape, dim in (((3,), 0), ((8, 3), 1), ((3, 7), 0), ((2, 3, 40), -2), ((0, 3), 1), ((500, 3), -1)):
         x, y = normal(rng, *shape), normal(rng, *shape)
@@ -1057,7 +1104,31 @@ SAMPLES = {
     "softplus_grad": Samples(activation.softplus_grad, pointwise(2, 1.5, 20.0)),
     "tanh_slope": Samples(activation.tanh_slope, slopes(np.tanh)),
     "gather": Samples(indexing.gather, gathers, 0, 0),
-    "scatter": Samples(indexing.scatter, scatters, 0, 0, writes=True),
+    "scatter_by": Samples(indexing.scatter_by, scatters, 0, 0, writes=True),
+    **{
+        name: Samples(getattr(scatter, name), lambda rng: (each[:4] for each in scatters(rng)), 0, 0, writes=True)
+        for name in ("scatter", "scatter_add")
+    },
+    "index_add": Samples(indexing.index_add, named_rows(True, 1), 0, 0, writes=True),
+    "index_copy": Samples(indexing.index_copy, named_rows(True), 0, 0, writes=True),
+    "index_fill": Samples(indexing.index_fill, named_rows(False, 2.5), 0, 0, writes=True),
+    "masked_fill": Samples(
+        indexing.masked_fill,
+        of_shapes(None, lambda x: [(x, x > 4, each) for each in (2.5, np.array(7, np.float32))]),
+        0,
+        0,
+        writes=True,
+    ),
+    "take": Samples(indexing.take, selections, 0, 0),
+    "put": Samples(indexing.put, put_at(True), 0, 0, writes=True),
+    "index_put": Samples(indexing.index_put, put_at(False), 0, 0, writes=True),
+    "one_hot": Samples(embedding.one_hot, lambda rng: [(rng.integers(0, 5, s), 5) for s in ((3,), (0,), (2, 4))], 0, 0),
+    "unique2": Samples(sort.unique2, lambda rng: [(rng.integers(-3, 4, s),) for s in ((7,), (0,), (2, 50))], 0, 0),
+    **{
+        name: Samples(getattr(arithmetic, name), divisions(name != "floor_divide"), 0, 0)
+        for name in ("floor_divide", "trunc_divide", "fmod", "remainder")
+    },
+    "rounded": Samples(arithmetic.rounded, of_shapes(None, lambda x: [(x / 2 - 1.25,), (-x / 2,)]), 0, 0),
     "scattered": Samples(indexing.scattered, scattered, 0, 0),
     "place": Samples(pool.place, places, 1e-6, 1e-6),
     "maxima": Samples(pool.maxima, windows, 0, 0),
@@ -1159,7 +1230,7 @@ SAMPLES = {
     "attend": Samples(attention.attend, attentions(False), 1e-5, 1e-6, writes=True),
     "attend_grad": Samples(attention.attend_grad, attentions(True), 1e-5, 2e-6, writes=True),
     "concatenated": Samples(shapes.concatenated, joined, 0, 0),
-    "stacked": Samples(shapes.stacked, of_shapes(lambda x: [], lambda x: [([x, x + 1], d) for d in (0, 1, -1)]), 0, 0),
+    "stacked": Samples(shapes.stacked, of_shapes(None, lambda x: [([x, x + 1], d) for d in (0, 1, -1)]), 0, 0),
     "lstm_weights": Samples(rnn.lstm_weights, weights_of_gates, 0, 0),
     "lstm_steps": Samples(rnn.lstm_steps, recurrent, 2e-5, 2e-6, writes=True),
     "lstm_steps_grad": Samples(rnn.lstm_steps_grad, recurrent_grads, 2e-5, 2e-6, writes=True),
@@ -1461,7 +1532,7 @@ def test_indices_out_of_range_go_to_the_definition_before_anything_is_written(ba
     every = np.stack([index] * 4)
     for name, args in {
         "gather": (x, 1, every),
-        "scatter": (x, 1, every, x + 1, "add"),
+        "scatter_by": (x, 1, every, x + 1, "add"),
         "scattered": (x, (4, 4), 1, every, False),
         "place": (x, every, (4,), False),
         "take_rows": (x, 0, index),
@@ -1476,7 +1547,7 @@ def test_what_is_read_where_it_is_written_goes_to_the_definition() -> None:
     x, index = np.ones((4, 4), np.float32), np.zeros(3, np.int64)
     for name, args in {
         "add_rows": (x, 0, index, x[1:]),
-        "scatter": (x[:3], 0, np.zeros((3, 4), np.int64), x[1:], "add"),
+        "scatter_by": (x[:3], 0, np.zeros((3, 4), np.int64), x[1:], "add"),
         "sgd": (x, x, None, 1, 1, 0, 0.1, 0, 1, False, False),
     }.items():
         with pytest.raises(AssertionError, match="left these"):

@@ -61,7 +61,7 @@ class Caller:
         self.run: Any = _writing(self) if self.writes else _computing(self)
         definition: Any = _function(self)
         twin = op.of_floats or getattr(op.kernel, "ufunc", op.kernel)
-        self.function = definition if form == WRITING else function_of(op, definition, twin, form == IN_PLACE)
+        self.function = function_of(op, definition, twin, self.writes)
         self.function.op, self.function.caller, self.function.writes = op, self, self.writes
 
     def witnessed(self, *args: Any, **kwargs: Any) -> Any:

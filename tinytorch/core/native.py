@@ -7,6 +7,7 @@ define what is computed, and get all other calls (`kernels/native/calls.h`).
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from tinytorch.core.node import OpNode, Plan
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.view import View, refresh
 from tinytorch.kernels import dtypes, layouts, native, silence
+from tinytorch.kernels.programs import out_of_place
 
 if TYPE_CHECKING:
     from tinytorch.core.declaration import Op
@@ -66,9 +68,10 @@ def function_of(op: Op, definition: Any, twin: Any, writes: bool) -> Any:
         op: the op.
         definition: the function.
         twin: what computes floats in place of the kernel: the twin of a kernel, or a ufunc.
-        writes: whether it is the in-place form, of which only those of two operands have a twin.
+        writes: whether it is the in-place form, of which those of two operands, and of kernels that write, have a twin.
     """
-    if library is None or not op.inputs or (writes and op.operands != 2):
+    copies = isinstance(op.kernel, partial) and op.kernel.func is out_of_place
+    if library is None or not op.inputs or (writes and op.operands != 2 and not copies):
         return definition
     operands = op.operands
     names = ("input", "other")[:operands] if operands else op.arguments
@@ -76,11 +79,12 @@ def function_of(op: Op, definition: Any, twin: Any, writes: bool) -> Any:
     overload = -1 if op.overload is None else op.overload[0]
     kernel = getattr(op.kernel, "ufunc", op.kernel)
     function = library.function_of_op(
-        definition, op, op.kernel, kernel, twin, op.node_class, None if op.overload is None else op.overload[1], names,
+        definition, op, op.kernel, kernel, op.kernel.args[0] if copies else twin, op.node_class,
+        None if op.overload is None else op.overload[1], names,
         tuple([op if value is MISSING else value for value in op.defaults]), names[positional:] or None, op.inputs,
         tuple(map(bool, op._constant)), operands, positional, overload, op.records, op.view,
         bool(operands) and op.floating, op.laid, writes, op.result, op.many is not None, op.outputs, len(op.residuals),
-        op.numbers, op.of_tensors,
+        op.numbers, op.of_tensors, copies,
     )  # fmt: skip
     return definition if function is None else _named_as(definition, function)
 

@@ -161,6 +161,7 @@ def _refuse_zero(a: Array, b: Array, name: str) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
+@twin
 def floor_divide(a: Array, b: Array) -> Array:
     """Return `a / b`, rounded towards minus infinity."""
     _refuse_zero(a, b, "div_floor_cpu")
@@ -183,6 +184,7 @@ def _half_floor_divide(a: Array, b: Array) -> Array:
     return np.where(b == 0, a / b, down)
 
 
+@twin
 def trunc_divide(a: Array, b: Array) -> Array:
     """Return `a / b`, rounded towards zero."""
     _refuse_zero(a, b, "div_trunc_cpu")
@@ -192,6 +194,7 @@ def trunc_divide(a: Array, b: Array) -> Array:
     return np.trunc(np.true_divide(a, b))
 
 
+@twin
 def remainder(a: Array, b: Array) -> Array:
     """Return the remainder of `a / b` with the sign of `b`."""
     _refuse_zero(a, b, "remainder_cpu")
@@ -202,6 +205,7 @@ def remainder(a: Array, b: Array) -> Array:
     return np.where((out != 0) & ((out < 0) != np.less(b, 0)), out + b, out)
 
 
+@twin
 def fmod(a: Array, b: Array) -> Array:
     """Return the remainder of `a / b` with the sign of `a`."""
     _refuse_zero(a, b, "fmod_cpu")
@@ -264,7 +268,8 @@ def sign(a: Array) -> Array:
     return np.subtract((a > 0).view(np.int8), (a < 0).view(np.int8)).astype(a.dtype)
 
 
-def rounded(x: Array, *, decimals: int | None = None) -> Array:
+@twin
+def rounded(x: Array, decimals: int | None = None) -> Array:
     """Return `x` rounded to `decimals` places, halves to the even neighbour."""
     if x.dtype.kind == "b" or (decimals is not None and x.dtype.kind in "iu"):
         raise refused("round_cpu" if decimals else "round_vml_cpu", x)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .indexing import add_rows, take_rows
 from .intp import as_intp
+from .native import twin
 
 Array = Any
 
@@ -17,6 +18,7 @@ def embedding(weight: Array, indices: Array, padding_idx: int = -1, scale_grad_b
     return take_rows(weight, 0, indices)
 
 
+@twin
 def one_hot(labels: Array, num_classes: int) -> Array:
     """Return zeros with a one, in a new last dimension, at the index of each label."""
     if labels.size and labels.min() < 0:

@@ -174,6 +174,7 @@ def _ordered(out: Array, x: Array, indices: Indices) -> Array:
     return layouts.in_order(out, layouts.innermost_first(out.shape, *operands))
 
 
+@twin
 def take(x: Array, indices: Indices) -> Array:
     """Return the elements of `x` at `indices`."""
     checked(x, indices)
@@ -237,6 +238,7 @@ def _ndim_of(x: Array, indices: Indices) -> int:
     return x.ndim - used + max(1 if index.dtype.kind == "b" else index.ndim for index in arrays)
 
 
+@twin
 def put(x: Array, indices: Indices, values: Any, accumulate: bool) -> None:
     """Write `values` into `x` at `indices`, or add them there.
 
@@ -314,6 +316,7 @@ def check_same_dtype(x: Array, y: Array, indices: Indices, accumulate: bool) -> 
         _check_kernel(x, y.size == 1 and not accumulate and is_mask(indices))
 
 
+@twin
 def index_put(x: Array, indices: Indices, y: Array, accumulate: bool) -> None:
     """Write `y`, of the same dtype, into `x` at `indices`, or add it there."""
     check_same_dtype(x, y, indices, accumulate)
@@ -464,7 +467,8 @@ def check_rows(name: str, x: Array, axis: int, index: Array, source: Array) -> N
         )
 
 
-def index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any) -> None:
+@twin
+def index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> None:
     """Add `alpha * source` to the rows of `x` at `index` along `dim`."""
     axis = rows_of("index_add", x, dim, index, source)
     check_rows("index_add", x, axis, index, source)
@@ -477,6 +481,7 @@ def index_add(x: Array, dim: int, index: Array, source: Array, alpha: Any) -> No
         x[...] += source
 
 
+@twin
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> None:
     """Write the rows of `source` to the rows of `x` at `index` along `dim`."""
     axis = axis_of(dim, x.ndim, "index_copy")
@@ -525,6 +530,7 @@ def _number_in(value: Any, x: Array) -> Any:
     return fitting(value.item() if type(value) is np.ndarray and value.dtype != x.dtype else value, x)
 
 
+@twin
 def index_fill(x: Array, dim: int, index: Array, value: Any) -> None:
     """Fill the rows of `x` at `index` along `dim` with a number, or with the number in a 0-d array."""
     axis = axis_of(dim, x.ndim, "index_fill")
@@ -650,7 +656,7 @@ def gather(x: Array, dim: int, index: Array) -> Array:
 
 
 @twin
-def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
+def scatter_by(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
     """Write `src` into `x` at `index` along `dim`, or combine them there; `how` is "put", or names a reduction."""
     axis = check_gather("scatter", x, dim, index, src)
     is_array = isinstance(src, np.ndarray)
@@ -715,6 +721,7 @@ def wide_copy(x: Array, mask: Array, *_: Any) -> Array:
 _C_NAMES = dtypes.C_NAMES | {"int16": "short"}
 
 
+@twin
 def masked_fill(x: Array, mask: Array, value: Any) -> None:
     """Write a number, or the number in a 0-d array, into `x` where the mask is true."""
     if mask.dtype.kind != "b":

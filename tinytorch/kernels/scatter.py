@@ -12,6 +12,7 @@ from .indexing import along, flat
 from .intp import as_intp
 from .limits import limits_of
 from .meta import copied
+from .native import twin
 from .reduce import accumulated, axis_of
 
 Array = Any
@@ -24,19 +25,21 @@ def gather(x: Array, dim: int, index: Array, *, sparse_grad: bool) -> Array:
     return indexing.gather(x, dim, index)
 
 
+@twin
 def scatter(x: Array, dim: int, index: Array, src: Any) -> None:
     """Write `src` into `x` at `index` along `dim`."""
-    indexing.scatter(x, dim, index, fitting(src, x), "put")
+    indexing.scatter_by(x, dim, index, fitting(src, x), "put")
 
 
+@twin
 def scatter_add(x: Array, dim: int, index: Array, src: Any) -> None:
     """Add `src` to `x` at `index` along `dim`."""
-    indexing.scatter(x, dim, index, fitting(src, x), "add")
+    indexing.scatter_by(x, dim, index, fitting(src, x), "add")
 
 
 def scatter_multiply(x: Array, dim: int, index: Array, src: Any) -> None:
     """Multiply `x` at `index` along `dim` by `src`."""
-    indexing.scatter(x, dim, index, fitting(src, x), "multiply")
+    indexing.scatter_by(x, dim, index, fitting(src, x), "multiply")
 
 
 # Reductions ---------------------------------------------------------------------------------------
@@ -52,8 +55,8 @@ def scatter_extreme(x: Array, dim: int, index: Array, src: Array, how: str, incl
             start = -np.inf if how == "amax" else np.inf
         else:
             start = limits_of(dtypes.from_numpy_dtype(x.dtype))[how == "amin"]
-        indexing.scatter(out, dim, index, start, "put")
-    indexing.scatter(out, dim, index, fitting(src, out), how)
+        indexing.scatter_by(out, dim, index, start, "put")
+    indexing.scatter_by(out, dim, index, fitting(src, out), how)
     return out
 
 
@@ -82,8 +85,8 @@ def met(shape: tuple[int, ...], dim: int, index: Array, include_self: bool) -> A
     """Return the number of elements reduced into each output element, at least 1."""
     counts = np.ones(shape, _INT64, like=index)
     if not include_self:
-        indexing.scatter(counts, dim, index, 0, "put")
-    indexing.scatter(counts, dim, index, np.ones(index.shape, _INT64, like=index), "add")
+        indexing.scatter_by(counts, dim, index, 0, "put")
+    indexing.scatter_by(counts, dim, index, np.ones(index.shape, _INT64, like=index), "add")
     return counts
 
 
@@ -101,7 +104,7 @@ def prod_grad(
     else:
         to_x, to_src = _products_of_others(g, x, dim, index, src, include_self)
     if not include_self:
-        indexing.scatter(to_x, dim, index, 0, "put")
+        indexing.scatter_by(to_x, dim, index, 0, "put")
     whole[used] = to_src.reshape(src.shape)
     return to_x, whole
 

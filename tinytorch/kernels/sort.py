@@ -139,6 +139,7 @@ def _has_nan(x: Array) -> bool:
     return known((x != x).any())
 
 
+@twin
 def unique2(x: Array) -> tuple[Array, Array, Array]:
     """Return the distinct elements in order, the index of each element in them, and counts."""
     if x.dtype.kind == "V":

@@ -13,6 +13,7 @@ from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.complex import refuse
+from tinytorch.core.mode import set_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.ops.create import empty_like
@@ -61,6 +62,16 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
+def _unrecorded(draw: Any, first: float, second: float, generator: Any) -> Tensor:
+    """Return what a method draws into its tensor, unrecorded: `no_grad` without its object."""
+    before = set_grad(False)
+    try:
+        drawn: Tensor = draw(first, second, generator=generator)
+        return drawn
+    finally:
+        set_grad(before)
+
+
 @asking("nn.init.uniform_")
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with samples of the uniform distribution U(a, b).
@@ -70,8 +81,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         >>> bool(((w >= 2) & (w < 3)).all())
         True
     """
-    with no_grad():
-        return tensor.uniform_(a, b, generator=generator)
+    return _unrecorded(tensor.uniform_, a, b, generator)
 
 
 @asking("nn.init.normal_")
@@ -82,8 +92,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         >>> torch.nn.init.normal_(torch.empty(3, 5), std=0.02).shape
         torch.Size([3, 5])
     """
-    with no_grad():
-        return tensor.normal_(mean, std, generator=generator)
+    return _unrecorded(tensor.normal_, mean, std, generator)
 
 
 def trunc_normal_(
@@ -224,18 +233,19 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """Return the number of inputs per output of the layer, and of outputs per input."""
-    if tensor.ndim < 2:
+    shape = tensor.shape
+    if len(shape) < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
-    outputs, inputs, *kernel = tensor.shape
+    outputs, inputs, *kernel = shape
     receptive_field = math.prod(kernel)
     return inputs * receptive_field, outputs * receptive_field
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
-    modes = ["fan_in", "fan_out"]
-    if mode.lower() not in modes:
-        raise ValueError(f"Mode {mode.lower()} not supported, please use one of {modes}")
-    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode.lower())]
+    modes, mode = ["fan_in", "fan_out"], mode.lower()
+    if mode not in modes:
+        raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:

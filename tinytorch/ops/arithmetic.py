@@ -122,7 +122,18 @@ def neg(x: Any) -> Any:
     """
 
 
+_plus_scaled = op_of(
+    arithmetic.plus_scaled, refuses="add_stub", name="Add", broadcasts=True, complex=HOLOMORPHIC,
+    x=lambda g: g, y=lambda g, alpha: g * alpha,
+)  # fmt: skip
+_minus_scaled = op_of(
+    arithmetic.minus_scaled, refuses="add_stub", name="Sub", broadcasts=True, complex=HOLOMORPHIC,
+    x=lambda g: g, y=lambda g, alpha: -g * alpha,
+)  # fmt: skip
+
+
 @public(method=True, out="promoted")
+@short("plus_scaled", plus, _plus_scaled, np.multiply, np.add)
 def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """Return `input + alpha * other`, elementwise with broadcasting.
 
@@ -139,6 +150,7 @@ def add(input: Any, other: Any, alpha: Any = 1) -> Tensor:
 
 
 @public(also="subtract", method=True, out="promoted")
+@short("plus_scaled", minus, _minus_scaled, np.multiply, np.subtract)
 def sub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """Return `input - alpha * other`, elementwise with broadcasting.
 
@@ -174,19 +186,6 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return out
 
 
-_plus_scaled = op_of(
-    arithmetic.plus_scaled,
-    refuses="add_stub",
-    name="Add",
-    broadcasts=True,
-    complex=HOLOMORPHIC,
-    x=lambda g: g,
-    y=lambda g, alpha: g * alpha,
-)
-_minus_scaled = op_of(
-    arithmetic.minus_scaled, refuses="add_stub", name="Sub", broadcasts=True, complex=HOLOMORPHIC,
-    x=lambda g: g, y=lambda g, alpha: -g * alpha,
-)  # fmt: skip
 _from_scaled = op_of(
     arithmetic.from_scaled, refuses="add_stub", name="Rsub", broadcasts=True, complex=HOLOMORPHIC,
     own_layout=True, x=lambda g, alpha: -g * alpha, y=lambda g: g,

@@ -15,7 +15,7 @@ import numpy as np
 
 from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import on_one_memory
-from tinytorch.core.mode import Event, local, short
+from tinytorch.core.mode import Event, alike, local, short
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
@@ -430,7 +430,7 @@ def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
     return _index(input, _kept(indices, local.state.grad and input.requires_grad))
 
 
-@short("getitem", selected, part, inserted)
+@short("getitem", selected, part, inserted, _index)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """Return the elements selected by `key`: a view for ints, slices, None and ..., a copy for tensors."""
     kind = type(key)
@@ -457,7 +457,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         raise
 
 
-@short("setitem")
+@short("setitem", kernels.put)
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """Write `value`, a number or a tensor that broadcasts, to the elements selected by `key`."""
     if not isinstance(value, _OPERANDS):
@@ -627,6 +627,7 @@ def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
 
 
 @public(method=True)
+@short("index_put", _index_put[0])
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy with `values` written at `indices`, as `x[indices] = values` does.
 
@@ -641,6 +642,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 
 @public(method=True)
+@short("index_put", _index_put[1])
 def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of `index_put`."""
     alike = [each._array for each in indices if isinstance(each, Tensor) and each._cell is self._cell is not None]
@@ -699,6 +701,7 @@ _index_add = writing(
 
 
 def _alpha_last(function: Any, name: str, doc: str) -> Any:
+    @short("at_most", function, 4)
     def call(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         return function(input, dim, index, source, alpha)
 
@@ -736,6 +739,7 @@ _index_copy = writing(
 
 
 @public(method=True, out="gather", autocast="widest")
+@alike(_index_copy[0])
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Return a copy in which the rows at `index` along `dim` are replaced by the rows of `source`.
 
@@ -781,6 +785,7 @@ _filled_sum = op_of(kernels.filled_sum, batch=_sum_once, complex=OWN, name="Sum"
 
 
 @public(method=True)
+@short("of_value", *[function for function, _ in _index_fill], True)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Return a copy with the rows at `index`, an int64 vector, along `dim` filled with a number (or a 0-dim tensor).
 
@@ -792,6 +797,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 
 @public("", method="index_fill_")
+@short("of_value", *[function for _, function in _index_fill], True)
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
     return _index_fill[isinstance(value, Tensor)][1](self, dim, index, _scalar("index_fill", value))

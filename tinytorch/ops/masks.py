@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
+from tinytorch.core.mode import short
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.warning import warn
@@ -42,6 +43,7 @@ _masked_fill = writing(
 
 
 @public(method=True)
+@short("of_value", *[function for function, _ in _masked_fill], True)
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Return a copy with `value` (a number or a 0-dim tensor) where the mask is true.
 
@@ -55,6 +57,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 @public("", method="masked_fill_")
+@short("of_value", *[function for _, function in _masked_fill], True)
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """In-place version of `masked_fill`."""
     return _masked_fill[isinstance(value, Tensor)][1](self, mask, _scalar("masked_fill", value))
@@ -207,6 +210,7 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 @public(method=True, out="nonzero")
+@short("nonzero")
 @per_example(dynamic="nonzero")
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Return the indices of all elements that are not zero, int64 (number of such elements, ndim).
@@ -257,6 +261,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 
 @public(method=True)
+@short("nonzero")
 @per_example()
 def argwhere(input: Tensor) -> Tensor:
     """Return the indices of all nonzero elements, one row per element; see `nonzero`.

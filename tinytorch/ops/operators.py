@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tinytorch.core.inplace import check_overlap
+from tinytorch.core.mode import short
 from tinytorch.core.op import in_place, operator_of
 from tinytorch.core.supplied import declare_members
 from tinytorch.core.tensor import Tensor
@@ -84,6 +87,7 @@ def _in_half(x: Any, *operands: Any) -> bool:
 
 
 @public("", method="add_")
+@short("plus_scaled", _add, None, np.multiply, np.add)
 def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """In-place version of `add`."""
     _check_read(self, other)
@@ -93,6 +97,7 @@ def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
 
 
 @public("", method="sub_ subtract_")
+@short("plus_scaled", _sub, None, np.multiply, np.subtract)
 def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """In-place version of `sub`."""
     _check_read(self, other)

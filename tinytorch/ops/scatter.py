@@ -10,7 +10,7 @@ import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.inplace import check_overlap
-from tinytorch.core.mode import ForwardLevel, in_vmap, local
+from tinytorch.core.mode import ForwardLevel, alike, in_vmap, local, short
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.warning import warn
@@ -114,6 +114,7 @@ def _source(src: Any, value: Any) -> Any:
 
 
 @public(method=True, out="scatter")
+@short("of_value", *[function for function, _ in _scatter], False)
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -132,6 +133,7 @@ def scatter(
 
 
 @public("", method="scatter_")
+@short("of_value", *[function for _, function in _scatter], False)
 def scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -141,6 +143,7 @@ def scatter_(
 
 
 @public(method=True, out="scatter")
+@alike(_scatter_add[0])
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Return a copy with `src` added at `index` along a dimension; repeated indices add up. See `scatter`.
 
@@ -467,4 +470,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     common = [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(shape, wanted, strict=True)]
     sizes, reached = list(common), list(common)
     sizes[axis], reached[axis] = shape[axis], wanted[axis]
-    return gather(expand(input, sizes), axis, expand(indices, reached))
+    input, indices = (
+        x if list(x._array.shape) == size else expand(x, size) for x, size in ((input, sizes), (indices, reached))
+    )
+    return gather(input, axis, indices)

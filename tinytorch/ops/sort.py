@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import refuse
+from tinytorch.core.mode import short
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import sort as kernels
@@ -170,6 +171,7 @@ _bincount = op_of(
 
 
 @public(out="searchsorted")
+@short("search", kernels.search, 0)
 @per_example()
 def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
@@ -235,6 +237,7 @@ def searchsorted(
 
 
 @public(out="searchsorted")
+@short("search", kernels.search, 1)
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """Return for each value the index of its bucket between ascending boundaries, a vector; see `searchsorted`.
 

@@ -334,6 +334,7 @@ typedef struct Facts {
     PyObject *names, *defaults, *by_name;  // of the arguments; names of those that are passed by name, or NULL
     int operands, arguments, positional, input_count, inputs[MAX_INPUTS], overload;
     bool constant[MAX_INPUTS], records, view, floating, laid, has_loops, many, several, numbers;
+    bool copies;  // whether the twin writes into a copy of the first argument, which is the result
     int outputs, residuals;
     unsigned long nondiff;  // bit k: output k is not differentiable
     PyObject *result;  // converts the list of outputs; NULL if nothing does
@@ -516,17 +517,35 @@ bool tt_read_as(PyObject *number, int kind, void *into) {
     return true;
 }
 
+// Call the twin of a kernel: what it returns; FALLBACK; or NULL after an error.
+static PyObject *call_twin(const Facts *facts, PyObject *const *arrays) {
+    PyObject *bound[MAX_PARAMETERS];
+    for (Py_ssize_t i = 0; i < facts->twin_count; i++) bound[i] = facts->twin_defaults[i];
+    for (int i = 0; i < facts->arguments; i++) bound[facts->places[i]] = arrays[i];
+    for (Py_ssize_t i = 0; i < facts->twin_count; i++) {
+        if (!bound[i]) return FALLBACK;
+    }
+    return tt_call_twin(facts->twin, bound);
+}
+
+// The same, of a twin that writes: a copy of the first argument into which it has written.
+static PyObject *written_copy(const Facts *facts, PyObject *const *arrays) {
+    PyObject *changed[MAX_PARAMETERS];
+    for (int i = 1; i < facts->arguments; i++) changed[i] = arrays[i];
+    if (!in_order(ARRAY(arrays[0]))) return FALLBACK;
+    PyObject *copy = changed[0] = PyArray_NewCopy(ARRAY(arrays[0]), NPY_CORDER);
+    PyObject *done = copy ? call_twin(facts, changed) : NULL;
+    if (done && done != FALLBACK) {
+        Py_DECREF(done);
+        return copy;
+    }
+    Py_XDECREF(copy);
+    return done;
+}
+
 // Call the twin of a kernel, or else the kernel in Python. What it returns; FALLBACK; or NULL after an error.
 static PyObject *call_kernel(const Facts *facts, PyObject *state, PyObject **arrays) {
-    PyObject *result = FALLBACK;
-    if (facts->twin) {
-        PyObject *bound[MAX_PARAMETERS];
-        bool complete = true;
-        for (Py_ssize_t i = 0; i < facts->twin_count; i++) bound[i] = facts->twin_defaults[i];
-        for (int i = 0; i < facts->arguments; i++) bound[facts->places[i]] = arrays[i];
-        for (Py_ssize_t i = 0; i < facts->twin_count; i++) complete = complete && bound[i];
-        if (complete) result = tt_call_twin(facts->twin, bound);
-    }
+    PyObject *result = facts->twin ? (facts->copies ? written_copy : call_twin)(facts, arrays) : FALLBACK;
     if (result == FALLBACK) {
         if (facts->has_loops) return FALLBACK;  // (its loops are next)
         if (facts->view) {
@@ -676,6 +695,19 @@ static bool find_edges(OpCall *c) {
     return true;
 }
 
+// Make the number in the place of the second operand an array of the first one's dtype; false where it is left to Python.
+static bool as_operand(OpCall *c) {
+    double number;  // (or an int64)
+    if (c->kind < 0 || !tt_read_as(c->values[1], c->kind, &number)) return false;
+    PyObject *array = PyArray_SimpleNew(0, NULL, tt_descriptions[c->kind]->type_num);
+    if (!array) return false;
+    memcpy(PyArray_DATA(ARRAY(array)), &number, (size_t)PyArray_ITEMSIZE(ARRAY(array)));
+    bool kept = !PyList_Append(c->held, array);
+    if (kept) c->arrays[1] = array;
+    Py_DECREF(array);
+    return kept;
+}
+
 // What the kernel returns; FALLBACK (borrowed) where the call is Python's; or NULL after an error.
 static PyObject *compute(OpCall *c) {
     const Facts *facts = c->facts;
@@ -684,6 +716,7 @@ static PyObject *compute(OpCall *c) {
     PyObject *array = FALLBACK;
     if (facts->has_loops && facts->operands == 2) array = by_loops(facts, c->kind, c->values, c->arrays, NULL);
     bool number = c->has_number && !(facts->numbers && c->kind >= 0 && c->kind != I64 && !PyBool_Check(c->values[1]));
+    if (array == FALLBACK && number && !facts->has_loops) number = !as_operand(c);
     if (array == FALLBACK && !number && (facts->twin || !facts->has_loops)) {
         array = call_kernel(facts, c->state, c->arrays);
     }
@@ -887,13 +920,34 @@ static PyObject *write_op(Callable *call, PyObject *const *args, Py_ssize_t coun
     return tt_count_write(cell) ? Py_NewRef(x) : NULL;
 }
 
+// The in-place form of an op whose kernel writes into its first argument, by the kernel's twin, where nothing is recorded.
+static PyObject *write_twin(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Facts *facts = call->facts;
+    OpCall c = {.facts = facts, .state = tt_state(), .kind = -1};
+    if (!c.state || SLOT(c.state, of_state.modes) != Py_None || SLOT(c.state, of_state.run) != Py_None) return FALLBACK;
+    if (!no_function_modes() || !bind(facts, args, count, names, c.values)) return FALLBACK;
+    PyObject *x = c.values[0], *done = FALLBACK;
+    if (unwrap(call, &c) && PyList_Check(SLOT(x, of_tensor.cell)) && PyArray_ISCARRAY(ARRAY(c.arrays[0]))) {
+        bool recorded = false;
+        for (int k = 0; SLOT(c.state, of_state.grad) == Py_True && k < facts->input_count; k++) {
+            recorded = recorded || (c.key & 256L << k && tt_may_need_grad(c.values[facts->inputs[k]]));
+        }
+        if (!recorded) done = call_twin(facts, c.arrays);
+    }
+    free_call(&c);
+    if (!done) PyErr_Clear();
+    if (!done || done == FALLBACK) return FALLBACK;
+    Py_DECREF(done);
+    return tt_count_write(SLOT(x, of_tensor.cell)) ? Py_NewRef(x) : NULL;
+}
+
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     return call_op(call, args, count, names, NULL);
 }
 
 PyObject *tt_call_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     bool of_op = Py_TYPE(call) == callable_type && ((Callable *)call)->facts;
-    return of_op ? call_op((Callable *)call, args, count, names, NULL) : FALLBACK;
+    return of_op ? ((Callable *)call)->run((Callable *)call, args, count, names) : FALLBACK;
 }
 
 PyObject *tt_result_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *array) {
@@ -1032,22 +1086,22 @@ static Callable *new_callable(PyObject *definition, Run run) {
 
 // function_of_op(definition, op, kernel, ufunc, twin, node_class, overload_class, names, defaults, by_name, inputs,
 // constant, operands, positional, overload, records, view, floating, laid, writes, result, many, outputs, residuals,
-// numbers, of_tensors): see `core/native.py`. Among the defaults the op stands for an argument without one.
+// numbers, of_tensors, copies): see `core/native.py`. Among the defaults the op stands for an argument without one.
 static PyObject *function_of_op(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *definition, *op, *kernel, *ufunc, *twin, *node_class, *overload_class, *names, *defaults, *by_name;
     PyObject *inputs, *constant, *converts;
     int operands, positional, overload, records, view, floating, laid, writes, many, outputs, residuals, numbers;
-    int of_tensors;
-    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiipppppOpiipp:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
+    int of_tensors, copies;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiipppppOpiippp:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
                           &node_class, &overload_class, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &by_name,
                           &PyTuple_Type, &inputs, &PyTuple_Type, &constant, &operands, &positional, &overload, &records,
                           &view, &floating, &laid, &writes, &converts, &many, &outputs, &residuals,
-                          &numbers, &of_tensors)) {
+                          &numbers, &of_tensors, &copies)) {
         return NULL;
     }
     if (SIZE(inputs) > MAX_INPUTS || SIZE(names) > MAX_PARAMETERS) Py_RETURN_NONE;
-    Callable *call = new_callable(definition, writes ? write_op : tt_call_op);
+    Callable *call = new_callable(definition, !writes ? tt_call_op : copies ? write_twin : write_op);
     if (!call) return NULL;
     call->of_tensors = of_tensors;
     Facts *facts = call->facts = calloc(1, sizeof(Facts));
@@ -1061,7 +1115,7 @@ static PyObject *function_of_op(PyObject *module, PyObject *args) {
         .by_name = by_name == Py_None ? NULL : Py_NewRef(by_name), .operands = operands, .arguments = (int)SIZE(names),
         .positional = positional, .overload = overload, .records = records, .view = view, .floating = floating,
         .laid = laid, .input_count = (int)SIZE(inputs), .many = many, .outputs = outputs, .residuals = residuals,
-        .numbers = numbers,
+        .numbers = numbers, .copies = copies,
         .result = converts == Py_None ? NULL : Py_NewRef(converts),
         .several = outputs != 1 || residuals || converts != Py_None,
     };
@@ -1088,6 +1142,10 @@ static PyObject *function_of_op(PyObject *module, PyObject *args) {
             facts->places[i] = (int)place;
             if (place < 0 || place >= facts->twin_count) Py_CLEAR(facts->twin);
         }
+    }
+    if (writes && copies && !facts->twin) {
+        Py_DECREF(call);
+        Py_RETURN_NONE;
     }
     return (PyObject *)call;
 }

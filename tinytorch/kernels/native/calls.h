@@ -57,7 +57,6 @@ typedef struct {
 } Package;
 extern Package package;
 
-enum { F32, F64, I64, KINDS };
 extern PyArray_Descr *tt_descriptions[KINDS];
 extern PyObject *tt_zero, *tt_one;
 
@@ -121,7 +120,7 @@ bool tt_make_view(PyObject *out, PyObject *source, PyObject *state, bool several
 bool tt_add_in_place(PyObject *total, PyObject *array);
 // Run a ufunc's loop of a type over elements with these steps in bytes; false where it has none.
 bool tt_run_loop(PyObject *ufunc, int type, char **places, npy_intp count, const npy_intp *steps);
-// The function of an op, as `run` of a callable; the same of any object, which may be such a callable; and for what its
+// The function of an op, as `run` of a callable; that of any object, which may be such a callable; and for what an op's
 // kernel has returned: `array` is stolen. All return FALLBACK where it is left to Python.
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *tt_call_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
@@ -130,8 +129,6 @@ PyObject *tt_result_of(PyObject *call, PyObject *const *args, Py_ssize_t count, 
 bool tt_count_write(PyObject *cell);
 // Whether a tensor requires grad, by itself or by the tensor that it is a view of; true where Python must say it.
 bool tt_may_need_grad(PyObject *x);
-// Read a number in the dtype of a kind; false where Python must say what becomes of it.
-bool tt_read_as(PyObject *number, int kind, void *into);
 // Bring the edge of a view up to date (`refresh`); usually nothing was written to its memory. False after an error.
 bool tt_refreshed(PyObject *x);
 

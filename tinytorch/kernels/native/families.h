@@ -27,7 +27,6 @@ PRAGMA(GCC target(TARGET))
 #include "products.c"
 #include "quantized.c"
 #include "random.c"
-#include "rearrange.c"
 #include "resample.c"
 #include "rnn.c"
 #include "softmax.c"
@@ -36,6 +35,9 @@ PRAGMA(GCC target(TARGET))
 #include "special.c"
 #include "sums.c"
 #ifndef TARGET  // what gains nothing from an instruction set, and is found here by all
+#include "division.c"
+#include "places.c"
+#include "rearrange.c"
 #include "serial.c"
 #endif
 
@@ -54,7 +56,6 @@ const Kernel *const KERNELS[] = {
     products_kernels,
     quantized_kernels,
     random_kernels,
-    rearrange_kernels,
     resample_kernels,
     rnn_kernels,
     softmax_kernels,
@@ -63,6 +64,9 @@ const Kernel *const KERNELS[] = {
     special_kernels,
     sums_kernels,
 #ifndef TARGET
+    division_kernels,
+    places_kernels,
+    rearrange_kernels,
     serial_kernels,
 #endif
     NULL,

@@ -31,6 +31,12 @@ static inline bool is_float_array(PyObject *x, bool writable) {
     return tt_is_float32(x) && tt_is_contiguous(x) && (!writable || PyArray_ISWRITEABLE(ARRAY(x)));
 }
 
+// A contiguous array of numbers or booleans of NumPy's.
+static inline bool holds_numbers(PyObject *x, bool writable) {
+    if (!PyArray_CheckExact(x) || !(writable ? PyArray_ISCARRAY(ARRAY(x)) : PyArray_ISCARRAY_RO(ARRAY(x)))) return false;
+    return PyTypeNum_ISNUMBER(PyArray_TYPE(ARRAY(x))) || PyTypeNum_ISBOOL(PyArray_TYPE(ARRAY(x)));
+}
+
 // A contiguous array of int64.
 static inline bool is_index_array(PyObject *x) {
     return PyArray_CheckExact(x) && PyArray_TYPE(ARRAY(x)) == NPY_INT64 && PyArray_ISCARRAY_RO(ARRAY(x));

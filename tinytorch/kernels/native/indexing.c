@@ -1,5 +1,5 @@
-// Twins of kernels/indexing.py, of `running_sums` in kernels/reduce.py, of `place` in kernels/pool.py, and of
-// `concatenated` and `stacked` in kernels/shape.py. All work along one dimension of an array viewed as (before, length, after).
+// Twins of kernels/indexing.py and kernels/scatter.py, of `running_sums` in kernels/reduce.py, and of `place` in
+// kernels/pool.py. All work along one dimension of an array viewed as (before, length, after).
 // Elements that are added to the same place are added in the order of the indices.
 #include "helpers.h"
 
@@ -8,7 +8,6 @@ enum {
     STRIP_WIDTH = 128,  // columns of a part, where `before` is 1
     INDEX_BLOCK = 128,  // indices that are checked at a time
     MAX_INDEX_DIMS = 16,
-    MAX_JOINED_DIMS = 8,
 };
 
 typedef struct {
@@ -183,20 +182,27 @@ static int read_shape(PyObject *tuple, npy_intp *shape) {
     return (int)dims;
 }
 
-KERNEL(scatter, x, dim, index, src, how) {
-    Lines lines = {0};
-    if (!is_float_array(args->x, true)) return FALLBACK;
-    PyArrayObject *x = ARRAY(args->x);
-    int dims = PyArray_NDIM(x), dim = read_dim(args->dim, dims);
-    lines.add = is_string(args->how, "add");
-    if (!lines.add && !is_string(args->how, "put")) return FALLBACK;
-    if (!set_indexed_shape(&lines, PyArray_DIMS(x), dims, dim, args->index)) return FALLBACK;
-    if (!set_source(&lines, args->src, args->index)) return FALLBACK;
-    if (!disjoint(args->x, args->index) || !disjoint(args->x, args->src)) return FALLBACK;
-    lines.out = float_data(args->x);
+static PyObject *scatter_into(PyObject *to, PyObject *along, PyObject *index, PyObject *src, bool add) {
+    Lines lines = {.add = add};
+    if (!is_float_array(to, true)) return FALLBACK;
+    PyArrayObject *x = ARRAY(to);
+    int dims = PyArray_NDIM(x), dim = read_dim(along, dims);
+    if (!set_indexed_shape(&lines, PyArray_DIMS(x), dims, dim, index)) return FALLBACK;
+    if (!set_source(&lines, src, index)) return FALLBACK;
+    if (!disjoint(to, index) || !disjoint(to, src)) return FALLBACK;
+    lines.out = float_data(to);
     run_lines(scatter_part, &lines);
     Py_RETURN_NONE;
 }
+
+KERNEL(scatter_by, x, dim, index, src, how) {
+    bool add = is_string(args->how, "add");
+    if (!add && !is_string(args->how, "put")) return FALLBACK;
+    return scatter_into(args->x, args->dim, args->index, args->src, add);
+}
+
+KERNEL(scatter, x, dim, index, src) { return scatter_into(args->x, args->dim, args->index, args->src, false); }
+KERNEL(scatter_add, x, dim, index, src) { return scatter_into(args->x, args->dim, args->index, args->src, true); }
 
 KERNEL(scattered, x, shape, dim, index, distinct) {
     Lines lines = {0};
@@ -361,75 +367,5 @@ KERNEL(running_sums, x, axis, reverse) {
     return result;
 }
 
-// Concatenation ---------------------------------------------------------------------------------
-
-// An input of the concatenation, viewed as (before, length): a row of the result is a row of each input, one after
-// another.
-typedef struct {
-    const float *data;
-    Py_ssize_t length;
-} Input;
-
-typedef struct {
-    Input *inputs;
-    float *out;
-    Py_ssize_t row, size;  // floats of a row, and of the result
-} Concatenation;
-
-static void concatenate_part(void *context, Py_ssize_t part, int worker) {
-    const Concatenation *c = context;
-    Py_ssize_t at = part * ELEMENTS_OF_PART, end = imin(at + ELEMENTS_OF_PART, c->size);
-    Py_ssize_t row = at / c->row, column = at % c->row;
-    (void)worker;
-    for (const Input *input = c->inputs; at < end; row++, column = 0, input = c->inputs) {
-        for (; column >= input->length; input++) column -= input->length;
-        for (Py_ssize_t left = c->row - at % c->row; left && at < end; input++, column = 0) {
-            Py_ssize_t rest = input->length - column, count = imin(rest, end - at);
-            memcpy(c->out + at, input->data + row * input->length + column, 4 * (size_t)count);
-            at += count, left -= count;
-        }
-    }
-}
-
-// Arrays joined along a dimension, which is a new one if they are stacked.
-static PyObject *joined(PyObject *xs, PyObject *along, bool stacked) {
-    bool list = PyList_Check(xs);
-    if (!list && !PyTuple_Check(xs)) return FALLBACK;
-    Py_ssize_t count = list ? PyList_Size(xs) : PyTuple_Size(xs);
-    PyObject *first = !count ? NULL : list ? PyList_GetItem(xs, 0) : PyTuple_GetItem(xs, 0);
-    if (!first || !is_float_array(first, false)) return FALLBACK;
-    int own_dims = PyArray_NDIM(ARRAY(first)), dims = own_dims + stacked, dim = read_dim(along, dims);
-    if (dim < 0 || dims > MAX_JOINED_DIMS) return FALLBACK;
-    int64_t shape[MAX_JOINED_DIMS], after = 1;
-    for (int d = 0; d < dims; d++) {
-        shape[d] = d == dim ? 0 : PyArray_DIM(ARRAY(first), d - (stacked && d > dim));
-        if (d > dim) after *= shape[d];
-    }
-    Concatenation c = {.inputs = malloc((size_t)count * sizeof(Input)), .size = 1};
-    bool fits = c.inputs;
-    for (Py_ssize_t k = 0; fits && k < count; k++) {
-        PyObject *x = list ? PyList_GetItem(xs, k) : PyTuple_GetItem(xs, k);
-        fits = is_float_array(x, false) && PyArray_NDIM(ARRAY(x)) == own_dims;
-        for (int d = 0; fits && d < dims; d++) {
-            fits = d == dim || PyArray_DIM(ARRAY(x), d - (stacked && d > dim)) == shape[d];
-        }
-        if (!fits) break;
-        int64_t length = stacked ? 1 : PyArray_DIM(ARRAY(x), dim);
-        c.inputs[k] = (Input){float_data(x), length * after};
-        shape[dim] += length;
-    }
-    PyObject *result = fits ? tt_new_array(first, dims, shape) : FALLBACK;
-    if (fits && result) {
-        for (int d = 0; d < dims; d++) c.size *= shape[d];
-        c.row = shape[dim] * after, c.out = float_data(result);
-        if (c.size) tt_parallel_for(concatenate_part, &c, ceil_div(c.size, ELEMENTS_OF_PART), c.size, tt_threads());
-    }
-    free(c.inputs);
-    return result;
-}
-
-KERNEL(concatenated, xs, dim) { return joined(args->xs, args->dim, false); }
-KERNEL(stacked, xs, dim) { return joined(args->xs, args->dim, true); }
-
-FAMILY(indexing, ENTRY(gather), ENTRY(scatter), ENTRY(scattered), ENTRY(place), ENTRY(take_rows), ENTRY(add_rows),
-       ENTRY(running_sums), ENTRY(concatenated), ENTRY(stacked));
+FAMILY(indexing, ENTRY(gather), ENTRY(scatter), ENTRY(scatter_add), ENTRY(scatter_by), ENTRY(scattered), ENTRY(place), ENTRY(take_rows), ENTRY(add_rows),
+       ENTRY(running_sums));

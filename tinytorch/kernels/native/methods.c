@@ -314,7 +314,8 @@ static bool read_slice(PyObject *slice, npy_intp size, Py_ssize_t *start, Py_ssi
     return true;
 }
 
-// x[key] for a tuple of ints, slices, None and at most one Ellipsis. The op is that of the last part which is not `:`.
+// x[key] for a tuple of ints, slices, None and at most one Ellipsis. The op is that of the last part which is not `:`;
+// without ops, the array of the view.
 static PyObject *by_tuple(PyObject *ops, PyObject *x, PyObject *key) {
     PyArrayObject *of = ARRAY_OF(x);
     Py_ssize_t parts = SIZE(key), used = 0, ellipses = 0;
@@ -371,17 +372,57 @@ static PyObject *by_tuple(PyObject *ops, PyObject *x, PyObject *key) {
             strides[kept++] = PyArray_STRIDE(of, d);
         }
         PyObject *values[] = {x, given};
-        made = tt_result_of(ITEM(ops, which), values, 2, tt_view_of(of, kept, shape, strides, offset));
+        made = tt_view_of(of, kept, shape, strides, offset);
+        if (ops) made = tt_result_of(ITEM(ops, which), values, 2, made);
     }
     Py_XDECREF(all);
     Py_XDECREF(given);
     return made;
 }
 
-// x[key] for an int, a slice, None, or a tuple of them; `others`: the ops "select", "slice" and "unsqueeze".
+// The arrays of a key of tensors of ints or booleans, and of `:`, for which None stands, as a tuple. NULL for other keys.
+static PyObject *indices_of(PyObject *x, PyObject *key, bool copied) {
+    bool in_tuple = PyTuple_CheckExact(key), usual = is_plain(key);
+    for (Py_ssize_t i = in_tuple ? SIZE(key) : 0; !usual && i-- > 0;) usual = is_plain(ITEM(key, i));
+    Py_ssize_t parts = !usual ? 0 : in_tuple ? SIZE(key) : 1, used = 0;
+    while (parts && in_tuple && PySlice_Check(ITEM(key, parts - 1))) parts--;  // (`:` at the end: the twin sees to it)
+    PyObject *indices = parts ? PyTuple_New(parts) : NULL;
+    for (Py_ssize_t i = 0; indices && usual && i < (in_tuple ? SIZE(key) : 1); i++) {
+        PyObject *part = in_tuple ? ITEM(key, i) : key, *array = NULL;
+        if (PySlice_Check(part)) {
+            Py_ssize_t start, step;
+            npy_intp length;
+            usual = used < PyArray_NDIM(ARRAY_OF(x)) &&
+                    read_slice(part, PyArray_DIM(ARRAY_OF(x), used), &start, &step, &length, &usual) && usual;
+            used++;
+            if (i < parts) PyTuple_SetItem(indices, i, Py_NewRef(Py_None));
+            continue;
+        }
+        usual = is_plain(part);
+        if (!usual) break;
+        array = SLOT(part, of_tensor.array);
+        bool mask = PyArray_CheckExact(array) && PyArray_TYPE(ARRAY(array)) == NPY_BOOL;
+        usual = PyArray_CheckExact(array) && PyArray_NDIM(ARRAY(array)) && (mask || kind_of(array) == I64);
+        used += usual && mask ? PyArray_NDIM(ARRAY(array)) : 1;
+        if (usual) PyTuple_SetItem(indices, i, copied ? PyArray_NewCopy(ARRAY(array), NPY_CORDER) : Py_NewRef(array));
+    }
+    if (indices && !usual) Py_CLEAR(indices);
+    return indices;
+}
+
+// x[key] for an int, a slice, None, or a tuple of them; `others`: the ops "select", "slice" and "unsqueeze". Then for
+// tensors, by the op that follows.
 static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *x = self_of(args, count, names, 2), *key = count == 2 ? args[1] : NULL, *given, *array;
     if (!x || !key) return FALLBACK;
+    PyObject *state = is_plain(key) || PyTuple_CheckExact(key) ? tt_state() : NULL;
+    PyObject *indices = !state ? NULL : indices_of(x, key, SLOT(state, of_state.grad) == Py_True && tt_may_need_grad(x));
+    if (indices) {
+        PyObject *values[] = {x, indices}, *made = tt_call_of(ITEM(self->others, 3), values, 2, NULL);
+        Py_DECREF(indices);
+        return made;
+    }
+    if (PyErr_Occurred()) PyErr_Clear();
     if (PyTuple_CheckExact(key)) return by_tuple(self->others, x, key);
     PyArrayObject *of = ARRAY_OF(x);
     int dims = PyArray_NDIM(of), which = 0;
@@ -417,35 +458,65 @@ static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count
     return made;
 }
 
-// x[index] = value of a contiguous tensor where nothing is recorded: a number, or a tensor of the row's shape.
+// Write a number, or an array of the same dtype that broadcasts, into a view of an array; both are stolen.
+static PyObject *assigned(PyObject *view, PyObject *given) {
+    PyObject *done = FALLBACK;
+    if (view && view != FALLBACK && given) {
+        int dims = PyArray_NDIM(ARRAY(view)), own = PyArray_NDIM(ARRAY(given));
+        bool fits = own <= dims;
+        for (int d = 0; fits && d < own; d++) {
+            npy_intp length = PyArray_DIM(ARRAY(given), d);
+            fits = length == 1 || length == PyArray_DIM(ARRAY(view), dims - own + d);
+        }
+        if (fits && !PyArray_CopyInto(ARRAY(view), ARRAY(given))) done = Py_None;
+    }
+    if (view != FALLBACK) Py_XDECREF(view);
+    Py_XDECREF(given);
+    return done;
+}
+
+// x[key] = value of a contiguous tensor where nothing is recorded: a number, or a tensor of the same dtype. `others`: the
+// kernel that writes by index.
 static PyObject *setitem(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)self;
     PyObject *x = self_of(args, count, names, 3), *state = x && count == 3 ? tt_state() : NULL;
     if (!state || SLOT(state, of_state.modes) != Py_None || SLOT(state, of_state.run) != Py_None) return FALLBACK;
     PyArrayObject *to = ARRAY_OF(x);
-    PyObject *value = args[2], *cell = SLOT(x, of_tensor.cell);
+    PyObject *key = args[1], *value = args[2], *cell = SLOT(x, of_tensor.cell), *done = FALLBACK, *given = NULL;
     int kind = kind_of(SLOT(x, of_tensor.array)), dims = PyArray_NDIM(to);
-    npy_intp index;
+    npy_intp index, itemsize = PyArray_ITEMSIZE(to);
+    int64_t number;
     if (kind < 0 || !dims || !PyArray_ISCARRAY(to) || !PyList_Check(cell)) return FALLBACK;
-    if (!read_index(args[1], PyArray_DIM(to, 0), &index)) return FALLBACK;
     if (SLOT(state, of_state.grad) == Py_True && (tt_may_need_grad(x) || (is_plain(value) && tt_may_need_grad(value)))) {
         return FALLBACK;
     }
-    npy_intp row = PyArray_SIZE(to) / PyArray_DIM(to, 0), itemsize = PyArray_ITEMSIZE(to), bytes = row * itemsize;
-    char *place = PyArray_BYTES(to) + index * bytes;
     if (is_plain(value)) {
-        PyObject *given = SLOT(value, of_tensor.array);
-        if (kind_of(given) != kind || !PyArray_ISCARRAY_RO(ARRAY(given)) || PyArray_NDIM(ARRAY(given)) != dims - 1 ||
-            !PyArray_CompareLists(PyArray_DIMS(ARRAY(given)), PyArray_DIMS(to) + 1, dims - 1)) {
-            return FALLBACK;
-        }
-        memmove(place, PyArray_DATA(ARRAY(given)), (size_t)bytes);
-    } else {
-        int64_t number;
-        if (!tt_read_as(value, kind, &number)) return FALLBACK;
+        given = SLOT(value, of_tensor.array);
+        if (kind_of(given) != kind || SLOT(value, of_tensor.cell) == cell) return FALLBACK;
+        Py_INCREF(given);
+    } else if (!tt_read_as(value, kind, &number)) {
+        return FALLBACK;
+    } else if (read_index(key, PyArray_DIM(to, 0), &index)) {
+        npy_intp row = PyArray_SIZE(to) / PyArray_DIM(to, 0);
+        char *place = PyArray_BYTES(to) + index * row * itemsize;
         for (npy_intp i = 0; i < row; i++) memcpy(place + i * itemsize, &number, (size_t)itemsize);
+        return tt_count_write(cell) ? Py_NewRef(Py_None) : NULL;
     }
-    return tt_count_write(cell) ? Py_NewRef(Py_None) : NULL;
+    PyObject *indices = indices_of(x, key, false);
+    if (indices) {
+        done = tt_call_twin(ITEM(self->others, 0), (PyObject *[]){(PyObject *)to, indices, given ? given : value, Py_False});
+        Py_DECREF(indices);
+        Py_XDECREF(given);
+    } else {
+        PyObject *parts = PyTuple_CheckExact(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
+        PyObject *view = parts ? by_tuple(NULL, x, parts) : NULL;
+        if (!given && (given = PyArray_SimpleNew(0, NULL, PyArray_TYPE(to)))) {
+            memcpy(PyArray_DATA(ARRAY(given)), &number, (size_t)itemsize);
+        }
+        Py_XDECREF(parts);
+        done = assigned(view, given);
+    }
+    if (PyErr_Occurred()) PyErr_Clear();
+    return !done || done == FALLBACK ? FALLBACK : tt_count_write(cell) ? Py_NewRef(Py_None) : NULL;
 }
 
 // Choices between ops ---------------------------------------------------------------------------
@@ -499,6 +570,128 @@ static PyObject *join(Callable *self, PyObject *const *args, Py_ssize_t count, P
     PyObject *values[] = {all, dim};
     if (!made) made = tt_call_of(ITEM(self->others, 0), values, 2, NULL);
     Py_DECREF(all);
+    return made;
+}
+
+// Whether the classes of arguments override nothing: tensors, numbers and None.
+static bool are_usual(PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    for (Py_ssize_t i = count + (names ? SIZE(names) : 0); i-- > 0;) {
+        PyObject *x = args[i];
+        if (!is_plain(x) && !PyFloat_CheckExact(x) && !PyLong_CheckExact(x) && !PyBool_Check(x) && x != Py_None) return false;
+    }
+    return true;
+}
+
+// An op with arguments that follow by name alone; `others`: the op, and how many arguments may be given by place.
+static PyObject *at_most(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    const long most = PyLong_AsLong(ITEM(self->others, 1));
+    if (!count || count > most || !are_usual(args, count, names)) return FALLBACK;
+    return tt_call_of(ITEM(self->others, 0), args, count, names);
+}
+
+// One of two ops, for a number or for a tensor as last argument; `others`: the ops, and whether the tensor is 0-d.
+static PyObject *of_value(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    if (!count || names || !is_plain(args[0]) || !are_usual(args, count, NULL)) return FALLBACK;
+    PyObject *value = args[count - 1];
+    if (is_plain(value) && ITEM(self->others, 2) == Py_True && PyArray_NDIM(ARRAY_OF(value))) return FALLBACK;
+    return tt_call_of(ITEM(self->others, is_plain(value)), args, count, NULL);
+}
+
+// x + y and x - y, and with `alpha` as factor of y, of tensors of one shape; `others`: the op, the op with a factor (None:
+// x is written to, where nothing is recorded), and NumPy's functions for the product and the sum.
+static PyObject *plus_scaled(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    static const char *const parameters[] = {"other", "alpha"};
+    PyObject *given[2], *x = count ? self_of(args, 1, NULL, 1) : NULL, *op = ITEM(self->others, 1);
+    if (!x || !bind_others(args, count, names, 2, parameters, given) || !given[0] || !are_usual(given, 1, NULL)) return FALLBACK;
+    PyObject *y = given[0], *alpha = given[1], *values[] = {x, y, alpha};
+    if (!alpha) return tt_call_of(ITEM(self->others, 0), values, 2, NULL);
+    int64_t number;
+    int kind = kind_of(SLOT(x, of_tensor.array));
+    if (kind < 0 || !is_plain(y) || kind_of(SLOT(y, of_tensor.array)) != kind || !tt_read_as(alpha, kind, &number)) return FALLBACK;
+    PyArrayObject *a = ARRAY_OF(x), *b = ARRAY_OF(y);
+    if (!PyArray_ISCARRAY_RO(a) || !PyArray_ISCARRAY_RO(b) || !same_shape((PyObject *)a, (PyObject *)b)) return FALLBACK;
+    const npy_intp size = PyArray_SIZE(a), step = PyArray_ITEMSIZE(b);
+    PyObject *state = tt_state(), *cell = SLOT(x, of_tensor.cell);
+    if (!size || size > 1 << 15 || !state || SLOT(state, of_state.modes) != Py_None) return FALLBACK;
+    if (op == Py_None) {
+        if (SLOT(state, of_state.run) != Py_None || !PyList_Check(cell) || !PyArray_ISWRITEABLE(a)) return FALLBACK;
+        if (SLOT(state, of_state.grad) == Py_True && (tt_may_need_grad(x) || tt_may_need_grad(y))) return FALLBACK;
+        if (x != y && cell == SLOT(y, of_tensor.cell)) return FALLBACK;  // (what overlaps may be an error)
+    }
+    PyObject *product = PyArray_NewLikeArray(a, NPY_CORDER, NULL, 0);
+    if (!product) return NULL;
+    char *to = PyArray_DATA(op == Py_None ? a : ARRAY(product));
+    char *factors[] = {PyArray_DATA(b), (char *)&number, PyArray_DATA(ARRAY(product))};
+    char *terms[] = {PyArray_DATA(a), PyArray_DATA(ARRAY(product)), to};
+    const npy_intp steps[] = {step, 0, step}, same[] = {step, step, step};
+    bool done = tt_run_loop(ITEM(self->others, 2), PyArray_TYPE(a), factors, size, steps) &&
+                tt_run_loop(ITEM(self->others, 3), PyArray_TYPE(a), terms, size, same);
+    if (done && op != Py_None) return tt_result_of(op, values, 3, product);
+    Py_DECREF(product);
+    return !done ? FALLBACK : tt_count_write(cell) ? Py_NewRef(x) : NULL;
+}
+
+// The indices of elements other than zero: (number of them, dimensions), those of each dimension side by side in memory.
+static PyObject *nonzero(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1), *state = x ? tt_state() : NULL;
+    if (!state || SLOT(state, of_state.modes) != Py_None) return FALLBACK;
+    PyArrayObject *of = ARRAY_OF(x);
+    const int dims = PyArray_NDIM(of), kind = kind_of((PyObject *)of);
+    const npy_intp size = PyArray_SIZE(of);
+    if (!dims || size > 1 << 15 || !PyArray_ISCARRAY_RO(of) || (kind < 0 && PyArray_TYPE(of) != NPY_BOOL)) return FALLBACK;
+    npy_intp *found = malloc(sizeof(npy_intp) * (size_t)(size + 1)), shape[] = {dims, 0};
+    const void *data = PyArray_DATA(of);
+    for (npy_intp i = 0; found && i < size; i++) {
+        found[shape[1]] = i;
+        shape[1] += kind == F32 ? ((const float *)data)[i] != 0 : kind == F64 ? ((const double *)data)[i] != 0
+                  : kind == I64 ? ((const int64_t *)data)[i] != 0 : ((const npy_bool *)data)[i] != 0;
+    }
+    PyObject *array = found ? PyArray_SimpleNew(2, shape, NPY_INT64) : NULL, *turned = NULL;
+    if (array) {
+        int64_t *to = PyArray_DATA(ARRAY(array));
+        npy_intp step = 1;
+        for (int d = dims; d-- > 0; step *= PyArray_DIM(of, d)) {
+            for (npy_intp k = 0; k < shape[1]; k++) to[d * shape[1] + k] = found[k] / step % PyArray_DIM(of, d);
+        }
+        const npy_intp lengths[] = {shape[1], dims}, steps[] = {8, 8 * shape[1]};
+        turned = tt_view_of(ARRAY(array), 2, lengths, steps, 0);
+        Py_DECREF(array);
+    }
+    free(found);
+    return turned ? tt_new_tensor(turned, tt_new_cell(state)) : NULL;
+}
+
+// searchsorted(sequence, x), or bucketize(x, sequence); `others`: the kernel, and where the sequence is.
+static PyObject *search(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    const long at = PyLong_AsLong(ITEM(self->others, 1));
+    PyObject *state = tt_state(), *right = Py_False;
+    if (count != 2 || !self_of(args, 1, NULL, 1) || !is_plain(args[1])) return FALLBACK;
+    if (!state || SLOT(state, of_state.modes) != Py_None || (names && SIZE(names) > 1)) return FALLBACK;
+    if (names) {
+        if (PyUnicode_CompareWithASCIIString(ITEM(names, 0), "right") || !PyBool_Check(args[2])) return FALLBACK;
+        right = args[2];
+    }
+    PyObject *sequence = SLOT(args[at], of_tensor.array), *values = SLOT(args[1 - at], of_tensor.array);
+    if (!PyArray_CheckExact(values) || PyArray_NDIM(ARRAY(sequence)) != 1) return FALLBACK;
+    PyObject *found = tt_call_twin(ITEM(self->others, 0), (PyObject *[]){sequence, values, right});
+    return !found || found == FALLBACK ? found : tt_new_tensor(found, tt_new_cell(state));
+}
+
+// x.index_put(indices, values), and x.index_put_, where nothing is recorded; `others`: the op.
+static PyObject *index_put(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, 3), *state = x && count == 3 ? tt_state() : NULL;
+    if (!state || !is_plain(args[2])) return FALLBACK;
+    if (SLOT(state, of_state.grad) == Py_True && (tt_may_need_grad(x) || tt_may_need_grad(args[2]))) return FALLBACK;
+    PyObject *key = PyList_CheckExact(args[1]) ? PyList_AsTuple(args[1]) : PyTuple_CheckExact(args[1]) ? Py_NewRef(args[1]) : NULL;
+    PyObject *indices = key ? indices_of(x, key, false) : NULL, *made = FALLBACK;
+    bool of_tensors = indices != NULL;
+    for (Py_ssize_t k = 0; of_tensors && k < SIZE(key); k++) of_tensors = is_plain(ITEM(key, k));
+    PyObject *values[] = {x, indices, args[2], Py_False};
+    if (of_tensors) made = tt_call_of(ITEM(self->others, 0), values, 4, NULL);
+    Py_XDECREF(key);
+    Py_XDECREF(indices);
+    if (PyErr_Occurred()) PyErr_Clear();
     return made;
 }
 
@@ -878,15 +1071,6 @@ static PyObject *full(Callable *self, PyObject *const *args, Py_ssize_t count, P
     return new_filled(options, dims, shape, args[1]);
 }
 
-// Whether the strides are those of a new array, also where a dimension of size 1 leaves them open: `empty_like` keeps them.
-static bool in_order(PyArrayObject *array) {
-    npy_intp step = PyArray_ITEMSIZE(array);
-    for (int d = PyArray_NDIM(array); d-- > 0; step *= PyArray_DIM(array, d)) {
-        if (PyArray_STRIDE(array, d) != step) return false;
-    }
-    return true;
-}
-
 // zeros_like(x), ones_like, empty_like, full_like(x, number)
 static PyObject *create_like(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     Options options;
@@ -1134,9 +1318,15 @@ static PyObject *random_normals(Callable *self, PyObject *const *args, Py_ssize_
     return drawn(self, new_filled(options, dims, shape, NULL), args[0], args[1]);
 }
 
+// Whether the only keyword, if there is any, is this one with None.
+static bool is_without(PyObject *const *values, PyObject *names, const char *name) {
+    return !names || (SIZE(names) == 1 && values[0] == Py_None && !PyUnicode_CompareWithASCIIString(ITEM(names, 0), name));
+}
+
 // x.uniform_(from, to), x.normal_(mean, std) where nothing is recorded
 static PyObject *refill(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    PyObject *x = self_of(args, count, names, 3), *state = x ? tt_state() : NULL;
+    PyObject *x = count <= 3 && is_without(args + count, names, "generator") ? self_of(args, count, NULL, 3) : NULL;
+    PyObject *state = x ? tt_state() : NULL;
     PyObject *first = count > 1 ? args[1] : ITEM(self->others, FIRST_NUMBER);
     PyObject *second = count > 2 ? args[2] : ITEM(self->others, SECOND_NUMBER), *cell = x ? SLOT(x, of_tensor.cell) : NULL;
     double a, b;
@@ -1228,6 +1418,8 @@ static const struct {
     {"random_integers", random_integers},   {"random_order", random_order},             {"random_normals", random_normals},
     {"arange", arange}, {"linspace", linspace},                 {"eye", eye},       {"bernoulli", bernoulli},
     {"flatten", flatten},                   {"of_ints", of_ints},                       {"split", split},   {"join", join},
+    {"at_most", at_most},                   {"of_value", of_value},     {"plus_scaled", plus_scaled},
+    {"nonzero", nonzero},                   {"search", search},         {"index_put", index_put},
     {"matmul", matmul}, {"of_floats", of_floats},           {"of_dim", of_dim},
     {"full", full},     {"create_like", create_like},           {"create_new", create_new},     {NULL, NULL},
 };

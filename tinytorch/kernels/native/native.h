@@ -94,6 +94,18 @@ static inline PyObject *attribute_of(PyObject *object, PyObject **name, const ch
 // An uninitialised array of the dtype of `like`.
 PyObject *tt_new_array(PyObject *like, int dims, const int64_t *shape);
 
+// The kinds of numbers of most tensors.
+enum { F32, F64, I64, KINDS };
+// Read a number in the dtype of a kind; false where Python must say what becomes of it.
+bool tt_read_as(PyObject *number, int kind, void *into);
+// Whether the strides are those of a new array, also where a dimension of size 1 leaves them open: results may keep them.
+static inline bool in_order(PyArrayObject *array) {
+    npy_intp step = PyArray_ITEMSIZE(array);
+    for (int d = PyArray_NDIM(array); d-- > 0; step *= PyArray_DIM(array, d)) {
+        if (PyArray_STRIDE(array, d) != step) return false;
+    }
+    return true;
+}
 // A view of an array's memory: a new reference, or NULL after an error.
 PyObject *tt_view_of(PyArrayObject *array, int dims, const npy_intp *shape, const npy_intp *strides, npy_intp offset);
 

@@ -1,13 +1,8 @@
-// Twins of kernels/rearrange.py, for contiguous arrays of any numbers, whose elements are moved as bytes; and of views of
-// kernels/shape.py.
+// Twins of kernels/rearrange.py, for contiguous arrays of any numbers, whose elements are moved as bytes; and of views, and of
+// what joins arrays, in kernels/shape.py.
 #include "helpers.h"
 
-enum { MAX_DIMS = 64 };
-
-static bool holds_numbers(PyObject *x) {
-    if (!PyArray_CheckExact(x) || !PyArray_ISCARRAY_RO(ARRAY(x))) return false;
-    return PyTypeNum_ISNUMBER(PyArray_TYPE(ARRAY(x))) || PyTypeNum_ISBOOL(PyArray_TYPE(ARRAY(x)));
-}
+enum { MAX_DIMS = 64, MAX_JOINED_DIMS = 8, COPIED_PER_PART = 1 << 15 };
 
 // Read an int (no bool); false for anything else.
 static bool read_shift(PyObject *object, int64_t *shift) {
@@ -21,7 +16,7 @@ static bool read_shift(PyObject *object, int64_t *shift) {
 // Copy the lower or the upper triangles of matrices; zeros are in the others.
 static PyObject *triangles(PyObject *x, PyObject *diagonal, bool lower) {
     int64_t shift;
-    if (!holds_numbers(x) || !read_shift(diagonal, &shift)) return FALLBACK;
+    if (!holds_numbers(x, false) || !read_shift(diagonal, &shift)) return FALLBACK;
     const int dims = PyArray_NDIM(ARRAY(x));
     if (dims < 2) return FALLBACK;
     const int64_t rows = PyArray_DIM(ARRAY(x), dims - 2), columns = PyArray_DIM(ARRAY(x), dims - 1);
@@ -46,7 +41,7 @@ KERNEL(triu, x, diagonal) { return triangles(args->x, args->diagonal, false); }
 // Along one dimension, or of the flattened array: what is moved over the end of a row comes first.
 KERNEL(roll, x, shifts, dims) {
     int64_t shift;
-    if (!holds_numbers(args->x) || !PyTuple_Check(args->shifts) || !PyTuple_Check(args->dims)) return FALLBACK;
+    if (!holds_numbers(args->x, false) || !PyTuple_Check(args->shifts) || !PyTuple_Check(args->dims)) return FALLBACK;
     PyArrayObject *x = ARRAY(args->x);
     if (PyTuple_Size(args->shifts) != 1 || PyTuple_Size(args->dims) > 1 ||
         !read_shift(PyTuple_GetItem(args->shifts, 0), &shift)) {
@@ -73,7 +68,7 @@ KERNEL(roll, x, shifts, dims) {
 }
 
 KERNEL(flip, x, dims) {
-    if (!holds_numbers(args->x) || !PyTuple_Check(args->dims)) return FALLBACK;
+    if (!holds_numbers(args->x, false) || !PyTuple_Check(args->dims)) return FALLBACK;
     PyArrayObject *x = ARRAY(args->x);
     npy_intp strides[MAX_DIMS], offset = 0;
     const int dims = PyArray_NDIM(x);
@@ -90,6 +85,76 @@ KERNEL(flip, x, dims) {
     Py_XDECREF(reversed);
     return result;
 }
+
+// Concatenation ---------------------------------------------------------------------------------
+
+// An input of the concatenation, viewed as (before, length): a row of the result is a row of each input, one after
+// another.
+typedef struct {
+    const float *data;
+    Py_ssize_t length;
+} Input;
+
+typedef struct {
+    Input *inputs;
+    float *out;
+    Py_ssize_t row, size;  // floats of a row, and of the result
+} Concatenation;
+
+static void concatenate_part(void *context, Py_ssize_t part, int worker) {
+    const Concatenation *c = context;
+    Py_ssize_t at = part * COPIED_PER_PART, end = imin(at + COPIED_PER_PART, c->size);
+    Py_ssize_t row = at / c->row, column = at % c->row;
+    (void)worker;
+    for (const Input *input = c->inputs; at < end; row++, column = 0, input = c->inputs) {
+        for (; column >= input->length; input++) column -= input->length;
+        for (Py_ssize_t left = c->row - at % c->row; left && at < end; input++, column = 0) {
+            Py_ssize_t rest = input->length - column, count = imin(rest, end - at);
+            memcpy(c->out + at, input->data + row * input->length + column, 4 * (size_t)count);
+            at += count, left -= count;
+        }
+    }
+}
+
+// Arrays joined along a dimension, which is a new one if they are stacked.
+static PyObject *joined(PyObject *xs, PyObject *along, bool stacked) {
+    bool list = PyList_Check(xs);
+    if (!list && !PyTuple_Check(xs)) return FALLBACK;
+    Py_ssize_t count = list ? PyList_Size(xs) : PyTuple_Size(xs);
+    PyObject *first = !count ? NULL : list ? PyList_GetItem(xs, 0) : PyTuple_GetItem(xs, 0);
+    if (!first || !is_float_array(first, false)) return FALLBACK;
+    int own_dims = PyArray_NDIM(ARRAY(first)), dims = own_dims + stacked, dim = read_dim(along, dims);
+    if (dim < 0 || dims > MAX_JOINED_DIMS) return FALLBACK;
+    int64_t shape[MAX_JOINED_DIMS], after = 1;
+    for (int d = 0; d < dims; d++) {
+        shape[d] = d == dim ? 0 : PyArray_DIM(ARRAY(first), d - (stacked && d > dim));
+        if (d > dim) after *= shape[d];
+    }
+    Concatenation c = {.inputs = malloc((size_t)count * sizeof(Input)), .size = 1};
+    bool fits = c.inputs;
+    for (Py_ssize_t k = 0; fits && k < count; k++) {
+        PyObject *x = list ? PyList_GetItem(xs, k) : PyTuple_GetItem(xs, k);
+        fits = is_float_array(x, false) && PyArray_NDIM(ARRAY(x)) == own_dims;
+        for (int d = 0; fits && d < dims; d++) {
+            fits = d == dim || PyArray_DIM(ARRAY(x), d - (stacked && d > dim)) == shape[d];
+        }
+        if (!fits) break;
+        int64_t length = stacked ? 1 : PyArray_DIM(ARRAY(x), dim);
+        c.inputs[k] = (Input){float_data(x), length * after};
+        shape[dim] += length;
+    }
+    PyObject *result = fits ? tt_new_array(first, dims, shape) : FALLBACK;
+    if (fits && result) {
+        for (int d = 0; d < dims; d++) c.size *= shape[d];
+        c.row = shape[dim] * after, c.out = float_data(result);
+        if (c.size) tt_parallel_for(concatenate_part, &c, ceil_div(c.size, COPIED_PER_PART), c.size, tt_threads());
+    }
+    free(c.inputs);
+    return result;
+}
+
+KERNEL(concatenated, xs, dim) { return joined(args->xs, args->dim, false); }
+KERNEL(stacked, xs, dim) { return joined(args->xs, args->dim, true); }
 
 // Views -----------------------------------------------------------------------------------------
 
@@ -149,4 +214,5 @@ KERNEL(unbind, x, dim) {
     return dim < 0 ? FALLBACK : views(ARRAY(args->x), dim, PyArray_DIM(ARRAY(args->x), dim), NULL);
 }
 
-FAMILY(rearrange, ENTRY(tril), ENTRY(triu), ENTRY(roll), ENTRY(flip), ENTRY(expand), ENTRY(pieces), ENTRY(unbind));
+FAMILY(rearrange, ENTRY(tril), ENTRY(triu), ENTRY(roll), ENTRY(flip), ENTRY(expand), ENTRY(pieces), ENTRY(unbind),
+       ENTRY(concatenated), ENTRY(stacked));

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import tell_of_reading
+from tinytorch.core.mode import alike, tell_of_reading
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, layouts, limits
@@ -241,6 +241,7 @@ def embedding_bag(
 
 
 @public("nn.functional.one_hot", binds=False)
+@alike(_embedding.one_hot)
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Return one-hot vectors: zeros, with a one at the index of the label.
 
