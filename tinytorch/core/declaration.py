@@ -281,7 +281,7 @@ class Op:
         return (key if key & 255 else 0), edges
 
     def node(
-        self, key: Any, edges: Any, values: tuple[Any, ...], outs: tuple[Any, ...], cell: Any,
+        self, key: Any, edges: Any, values: Sequence[Any], outs: tuple[Any, ...], cell: Any,
         residuals: tuple[Any, ...] = (),
     ) -> OpNode:  # fmt: skip
         """Return the node of a call with its saved values.
@@ -375,7 +375,7 @@ class Op:
 
 
 def record_several(
-    op: Op, key: Any, edges: Any, values: tuple[Any, ...], outs: list[Tensor], arrays: tuple[Any, ...], residuals: Any
+    op: Op, key: Any, edges: Any, values: Sequence[Any], outs: list[Tensor], arrays: tuple[Any, ...], residuals: Any
 ) -> None:
     """Give `outs`, the tensors of `arrays`, their node; the other arguments are those of `Op.node`."""
     node: Any = None

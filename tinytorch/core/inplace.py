@@ -24,7 +24,7 @@ from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import NotCopied, is_meta
 
 
-def edges_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | None] | None:
+def edges_of_write(op: Op, x: Tensor, values: Sequence[Any]) -> list[Edge | None] | None:
     """Return the edges of a write's inputs, or None if it is not recorded; raise PyTorch's error if it is illegal."""
     for i in op.inputs:
         value = values[i]
@@ -41,7 +41,7 @@ def edges_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> list[Edge | No
     return edges
 
 
-def check_operands_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> None:
+def check_operands_of_write(op: Op, x: Tensor, values: Sequence[Any]) -> None:
     """Raise PyTorch's error if an in-place op must not write to `x`, or reads elements that it changes."""
     target = x._array
     if expanded(target):
@@ -52,7 +52,7 @@ def check_operands_of_write(op: Op, x: Tensor, values: tuple[Any, ...]) -> None:
             check_overlap(target, value._array)
 
 
-def arrays_of_write(op: Op, x: Tensor, values: tuple[Any, ...], reads: Sequence[str]) -> list[Any]:
+def arrays_of_write(op: Op, x: Tensor, values: Sequence[Any], reads: Sequence[str]) -> list[Any]:
     """Return the arguments of a kernel that writes into `x`; arguments that overlap with `x` are copied.
 
     Args:
@@ -146,7 +146,7 @@ def check_result(result: Any, target: Any) -> None:
 
 
 def record_write(
-    op: Op, edges: list[Edge | None], values: tuple[Any, ...], x: Tensor, residuals: tuple[Any, ...] = (),
+    op: Op, edges: list[Edge | None], values: Sequence[Any], x: Tensor, residuals: tuple[Any, ...] = (),
     before: Any = None,
 ) -> None:  # fmt: skip
     """Record the call of an op that has written into `x`; `before` are its former elements, if formulas use them."""

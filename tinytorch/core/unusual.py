@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -149,7 +150,7 @@ def written_without_data(write: Any, arrays: Any) -> None:
         silence.quietly(write, *arrays)
 
 
-def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception:
+def translated(made: Op, values: Sequence[Any], error: Exception) -> Exception:
     """Return NumPy's error with PyTorch's class and message; PyTorch's own errors are returned unchanged."""
     text = str(error)
     if isinstance(error, AttributeError) and not isinstance(error.obj, Tensor):
