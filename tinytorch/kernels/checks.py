@@ -31,6 +31,8 @@ def require(condition: Any, message: str) -> None:
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape to which shapes broadcast; raise PyTorch's error if they do not."""
+    if len(shapes) == 2 and shapes[0] == shapes[1]:
+        return tuple(shapes[0])
     made: tuple[int, ...] = ()
     for shape in shapes:
         for back, (m, n) in enumerate(zip(made[::-1], shape[::-1], strict=False), 1):
