@@ -866,6 +866,18 @@ def sampled(kind: str) -> Callable[..., Iterator[Arguments]]:
     return draw
 
 
+def mapped(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in ((2, 3, 8, 8), (1, 5, 4), (3, 2, 4, 3, 5)):
+        x, bad = normal(rng, *shape), normal(rng, *shape)
+        bad[..., 1] = np.inf
+        for make, count in itertools.product((resample.nearest, resample.linear, resample.averages), (3, 7, 8)):
+            more = {resample.nearest: (None, False, False), resample.linear: (False, None, np.float32)}.get(make, ())
+            maps = tuple([make(n, count, *more) for n in shape[2:]])
+            for each in (x, bad):
+                yield each, maps, True
+                yield each, (None, *maps[1:-1], maps[-1]), False
+
+
 def ranked(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape, k in (((70,), 1), ((5, 7), 3), ((3, 100), 12), ((2, 3, 2000), 10), ((40, 999), 100), ((2, 70_001), 200)):
         x = np.broadcast_to(np.linspace(-9, 9, shape[-1], dtype=np.float32), shape).copy()
@@ -1166,6 +1178,7 @@ SAMPLES = {
     "triu": Samples(rearrange.triu, moved(), 0, 0),
     "roll": Samples(rearrange.roll, moved(0, 1, -2, 7), 0, 0),
     "sample": Samples(resample.sample, sampled("values"), 1e-5, 1e-6),
+    "resample": Samples(resample.resample, mapped, 1e-5, 1e-6),
     "spread_at": Samples(resample.spread_at, sampled("spread"), 1e-5, 1e-6),
     "slopes_at": Samples(resample.slopes_at, sampled("slopes"), 1e-5, 2e-6),
     "few": Samples(sort.few, ranked, 0, 0),

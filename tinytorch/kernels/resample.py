@@ -276,6 +276,7 @@ def averages(length: int, count: int) -> Map:
 # Their application --------------------------------------------------------------------------------
 
 
+@twin
 def resample(x: Array, maps: tuple[Map | None, ...], keeps_format: bool = False) -> Array:
     """Return `x` with a linear map applied along each of its last axes; None leaves an axis as it is.
 

@@ -200,11 +200,12 @@ INLINE vec clamped(vec x, vec low, vec high) {
 POINTWISE_BLOCK(clamp, (x), (min, max), clamped(x, broadcast((float)min), broadcast((float)max)))
 
 // Bounds may be None.
-KERNEL(clamp, x, min, max) {
+SMALL_KERNEL(clamp, x, min, max) {
     static PyObject *lowest, *highest;
     if (!lowest) lowest = PyFloat_FromDouble(-INFINITY);
     if (!highest) highest = PyFloat_FromDouble(INFINITY);
-    PyObject *given[] = {args->x, args->min == Py_None ? lowest : args->min, args->max == Py_None ? highest : args->max};
+    PyObject *low = args->min == Py_None ? lowest : args->min, *high = args->max == Py_None ? highest : args->max;
+    PyObject *given[] = {args->x, low, high};
     for (int i = 1; i < 3; i++) {
         double bound;
         if (!given[i] || !tt_read_double(given[i], &bound)) return FALLBACK;
@@ -215,5 +216,5 @@ KERNEL(clamp, x, min, max) {
     return tt_pointwise(given, 1, 2, Py_None, clamp_block);
 }
 
-FAMILY(arithmetic, ENTRY(clamp), ENTRY(addcmul), ENTRY(sign), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide),
-       ENTRY(add_to_rows), ENTRY(power));
+FAMILY(arithmetic, ENTRY(addcmul), ENTRY(sign), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide),
+       ENTRY(add_to_rows), ENTRY(power), ENTRY(clamp));

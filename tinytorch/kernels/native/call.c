@@ -305,6 +305,44 @@ static PyObject *run_loop(const Loop *loop, const Operand *x, const Operand *y, 
     return out;
 }
 
+// The same over two contiguous arrays whose shapes broadcast, in a few rows; FALLBACK for others.
+static PyObject *run_broadcast(const Loop *loop, PyArrayObject *x, PyArrayObject *y) {
+    enum { MOST = 8 };
+    const int m = PyArray_NDIM(x), n = PyArray_NDIM(y), dims = m > n ? m : n;
+    npy_intp shape[MOST], steps[2][MOST], place[MOST] = {0}, size = 1, of_x = PyArray_ITEMSIZE(x), of_y = of_x;
+    if (!dims || dims > MOST || !PyArray_ISCARRAY_RO(x) || !PyArray_ISCARRAY_RO(y)) return FALLBACK;
+    for (int d = dims - 1; d >= 0; d--) {
+        const npy_intp a = d < dims - m ? 1 : PyArray_DIM(x, d - dims + m);
+        const npy_intp b = d < dims - n ? 1 : PyArray_DIM(y, d - dims + n);
+        if (a != b && a != 1 && b != 1) return FALLBACK;
+        shape[d] = a == 1 ? b : a;
+        steps[0][d] = a == 1 ? 0 : of_x;
+        steps[1][d] = b == 1 ? 0 : of_y;
+        of_x *= a;
+        of_y *= b;
+        size *= shape[d];
+    }
+    npy_intp row = shape[dims - 1];
+    if (!size || size > SMALL || size / row > MAX_ROWS) return FALLBACK;
+    PyObject *out = PyArray_SimpleNew(dims, shape, loop->result);
+    if (!out) return NULL;
+    char *from_x = PyArray_BYTES(x), *from_y = PyArray_BYTES(y), *to = PyArray_BYTES(ARRAY(out));
+    npy_intp step = PyArray_ITEMSIZE(ARRAY(out)), each[] = {steps[0][dims - 1], steps[1][dims - 1], step};
+    for (npy_intp k = size / row; k-- > 0; to += row * step) {
+        char *places[] = {from_x, from_y, to};
+        loop->function(places, &row, each, loop->data);
+        for (int d = dims - 2; d >= 0; d--) {  // the next row
+            from_x += steps[0][d];
+            from_y += steps[1][d];
+            if (++place[d] < shape[d]) break;
+            from_x -= steps[0][d] * shape[d];
+            from_y -= steps[1][d] * shape[d];
+            place[d] = 0;
+        }
+    }
+    return out;
+}
+
 bool tt_add_in_place(PyObject *total, PyObject *array) {
     int kind = kind_of(total);
     if (kind < 0 || kind_of(array) != kind || !same_shape(total, array) || PyArray_SIZE(ARRAY(total)) > SMALL) return false;
@@ -589,7 +627,8 @@ static PyObject *by_loops(const Facts *facts, int kind, PyObject *const *values,
     } else {
         return FALLBACK;
     }
-    return run_loop(&facts->loops[kind], &x, &y, itemsize, into);
+    PyObject *out = run_loop(&facts->loops[kind], &x, &y, itemsize, into);
+    return out == FALLBACK && !into && y.array ? run_broadcast(&facts->loops[kind], x.array, y.array) : out;
 }
 
 // Whether ops of one tensor and options compute with an array's dtype: not complex, 8-bit or wide unsigned numbers.

@@ -24,6 +24,9 @@ static inline float *alloc_floats(size_t count) {
 
 static inline int64_t round_to_lines(int64_t floats) { return ceil_div(floats, CACHE_LINE) * CACHE_LINE; }
 
+// What is called for small arrays is compiled for size.
+#define COMPACT __attribute__((cold, unused))
+
 // Arguments -------------------------------------------------------------------------------------
 
 // A contiguous float32 array; if `writable`, one that may be written to.
@@ -79,8 +82,8 @@ static inline int read_dim(PyObject *object, int dims) {
     return dim >= 0 && dim < dims ? (int)dim : -1;
 }
 
-// A reduction of a contiguous array that is not empty, over one dimension or all: the array as (before, count, after), and
-// the shape of the result.
+// A reduction of a contiguous array that is not empty, over one dimension or all: the array as (before, count, after),
+// and the shape of the result.
 typedef struct {
     int64_t before, count, after;
     int dims;
@@ -88,7 +91,7 @@ typedef struct {
 } Reduction;
 
 // Read the dimension, an int, or None, or a tuple of one of them, none, or all in order. False for anything else.
-static inline bool read_reduction(PyObject *object, PyObject *dim, PyObject *keepdim, Reduction *r) {
+COMPACT static bool read_reduction(PyObject *object, PyObject *dim, PyObject *keepdim, Reduction *r) {
     PyArrayObject *x = ARRAY(object);
     if (!PyArray_CheckExact(object) || !PyArray_ISCARRAY_RO(x) || !PyArray_SIZE(x)) return false;
     const int dims = PyArray_NDIM(x), kept = PyObject_IsTrue(keepdim) == 1;
@@ -145,11 +148,14 @@ static inline PyObject *new_tuple(int count, PyObject *const *arrays) {
 typedef PyObject *Argument;
 
 // Begin a kernel, with the names of its parameters in the order of the Python definition: `args->x` is argument `x`.
-#define KERNEL(name, ...)                                                                                              \
+#define KERNEL(name, ...) KERNEL_AS(, name, __VA_ARGS__)
+// One for small arrays, compiled for size.
+#define SMALL_KERNEL(name, ...) KERNEL_AS(COMPACT, name, __VA_ARGS__)
+#define KERNEL_AS(how, name, ...)                                                                                      \
     typedef struct {                                                                                                   \
         Argument __VA_ARGS__;                                                                                          \
     } name##_arguments;                                                                                                \
-    static PyObject *name##_kernel(const name##_arguments *args);                                                      \
+    how static PyObject *name##_kernel(const name##_arguments *args);                                                  \
     static PyObject *name##_call(PyObject *const *args) { return name##_kernel((const name##_arguments *)args); }      \
     static const char name##_parameters[] = #__VA_ARGS__;                                                              \
     static PyObject *name##_kernel(const name##_arguments *args)

@@ -926,8 +926,8 @@ static PyObject *of_floats(Callable *self, PyObject *const *args, Py_ssize_t cou
     return numbers ? tt_call_of(ITEM(self->others, 0), args, count, names) : FALLBACK;
 }
 
-// One of two ops, by whether the call has a dimension; `others`: the op of all dimensions, and that of one, an int, which
-// may be followed by bools.
+// One of two ops, by whether the call has a dimension; `others`: the op of all dimensions, and that of one, an int,
+// which may be followed by bools.
 static PyObject *of_dim(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     PyObject *x = count ? self_of(args, 1, NULL, 1) : NULL, *given[MAX_PARAMETERS];
     Py_ssize_t all = count + (names ? SIZE(names) : 0);

@@ -561,7 +561,7 @@ KERNEL(rms_norm_grad, g, needs, x, count, weight, scale) {
 }
 
 // Move running statistics towards those of a batch.
-KERNEL(blend, array, new, count, momentum) {
+SMALL_KERNEL(blend, array, new, count, momentum) {
     double momentum;
     float *new;
     const Py_ssize_t count = read_int(args->count);
@@ -576,5 +576,5 @@ KERNEL(blend, array, new, count, momentum) {
     return Py_NewRef(Py_None);
 }
 
-FAMILY(norm, ENTRY(blend), ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
-       ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad));
+FAMILY(norm, ENTRY(batch_norm), ENTRY(batch_norm_grad), ENTRY(given_norm), ENTRY(group_norm), ENTRY(group_norm_grad),
+       ENTRY(layer_norm), ENTRY(layer_norm_grad), ENTRY(rms_norm), ENTRY(rms_norm_grad), ENTRY(blend));

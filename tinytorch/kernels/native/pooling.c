@@ -1,5 +1,5 @@
-// Twins of kernels/pool.py, of windows that slide along one to three dimensions: maxima with their indices, averages, and
-// the transpose of these. (`place` is in indexing.c.)
+// Twins of kernels/pool.py, of windows that slide along one to three dimensions: maxima with their indices, averages,
+// and the transpose of these. (`place` is in indexing.c.)
 #include "helpers.h"
 
 // Sliding windows -------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ typedef struct {
 } MaxPool;
 
 // Read a `Windows` of kernels/pool.py; false if the windows are not alike, or one of them lies in the padding.
-static bool read_axis(PyObject *windows, Py_ssize_t length, WindowAxis *axis) {
+COMPACT static bool read_axis(PyObject *windows, Py_ssize_t length, WindowAxis *axis) {
     if (!PyTuple_Check(windows) || PyTuple_Size(windows) != 4 || !PyTuple_Check(PyTuple_GetItem(windows, 1)) ||
         !is_index_array(PyTuple_GetItem(windows, 0))) {
         return false;
@@ -52,9 +52,9 @@ static bool read_axis(PyObject *windows, Py_ssize_t length, WindowAxis *axis) {
     return true;
 }
 
-// Read the windows of an array: `lengths` are its lengths where it has one element for each window, or else NULL. `shape`
-// becomes that of the result.
-static bool read_windows(PyObject *x, PyObject *windows, PyObject *lengths, int64_t *shape, Windows *w) {
+// Read the windows of an array: `lengths` are its lengths where it has one element for each window, or else NULL.
+// `shape` becomes that of the result.
+COMPACT static bool read_windows(PyObject *x, PyObject *windows, PyObject *lengths, int64_t *shape, Windows *w) {
     const WindowAxis one = {1, 1, 0, 1, 1, 1};
     WindowAxis axes[MAX_AXES] = {one, one, one};
     int64_t spatial[MAX_AXES];
@@ -172,7 +172,7 @@ static void maxima_part(void *context, Py_ssize_t part, int worker) {
 }
 
 // The maxima of windows, and with `indexed` a tuple of them and their indices.
-static PyObject *maxima_of_windows(PyObject *x, PyObject *windows, bool indexed) {
+COMPACT static PyObject *maxima_of_windows(PyObject *x, PyObject *windows, bool indexed) {
     MaxPool m;
     int64_t shape[NPY_MAXDIMS];
     npy_intp sizes[NPY_MAXDIMS];
@@ -212,7 +212,8 @@ typedef struct {
 } AveragePool;
 
 // The averages of one row of windows; or with `spread`, each of them added to the elements of its window.
-INLINE void average_row(const AveragePool *m, Py_ssize_t plane, Py_ssize_t slice_window, Py_ssize_t row_window, bool spread) {
+INLINE void average_row(const AveragePool *m, Py_ssize_t plane, Py_ssize_t slice_window, Py_ssize_t row_window,
+                        bool spread) {
     const WindowAxis slices = m->windows.slices, rows = m->windows.rows, columns = m->windows.columns;
     float total[MAX_COLUMNS], sums[MAX_WINDOWS];
     const Py_ssize_t many = columns.windows, of_window = (slice_window * rows.windows + row_window) * many;
@@ -273,7 +274,7 @@ static void spread_averages_part(void *context, Py_ssize_t part, int worker) {
 }
 
 // Pool `x`, or with `lengths` spread it: the arguments are those of `avg_pool` and `spread_averages`.
-static PyObject *average(PyObject *x, PyObject *windows, PyObject *lengths, PyObject *divisor) {
+COMPACT static PyObject *average(PyObject *x, PyObject *windows, PyObject *lengths, PyObject *divisor) {
     AveragePool m = {0};
     int64_t shape[NPY_MAXDIMS];
     Windows *w = &m.windows;

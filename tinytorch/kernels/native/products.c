@@ -245,7 +245,7 @@ KERNEL(trace, x) {
 enum { MAX_FACTORED = 1 << 10 };  // elements of a matrix (LAPACK factors larger ones in blocks)
 
 // Apply the reflection 1 - tau v v^T to a column; v[0] is 1.
-static void reflect(const double *v, double tau, double *column, int64_t length) {
+COMPACT static void reflect(const double *v, double tau, double *column, int64_t length) {
     double sum = column[0];
     for (int64_t i = 1; i < length; i++) sum += v[i] * column[i];
     sum *= tau;
@@ -253,9 +253,9 @@ static void reflect(const double *v, double tau, double *column, int64_t length)
     for (int64_t i = 1; i < length; i++) column[i] -= sum * v[i];
 }
 
-// Factor a matrix, given and returned by columns, by Householder's reflections in LAPACK's order: R above, and in q, which
-// has `columns` columns, Q.
-static void factor_qr(double *a, int64_t m, int64_t n, double *q, int64_t columns) {
+// Factor a matrix, given and returned by columns, by reflections in the order of LAPACK: R above, and Q in `q`,
+// which has `columns` columns.
+COMPACT static void factor_qr(double *a, int64_t m, int64_t n, double *q, int64_t columns) {
     double tau[MAX_FACTORED];
     const int64_t k = imin(m, n);
     for (int64_t j = 0; j < k; j++) {
@@ -275,7 +275,7 @@ static void factor_qr(double *a, int64_t m, int64_t n, double *q, int64_t column
     }
 }
 
-KERNEL(qr, x, mode) {
+SMALL_KERNEL(qr, x, mode) {
     if (!is_float_array(args->x, false)) return FALLBACK;
     PyArrayObject *x = ARRAY(args->x);
     const bool complete = is_string(args->mode, "complete");
@@ -307,5 +307,5 @@ KERNEL(qr, x, mode) {
     return new_tuple(2, parts);
 }
 
-FAMILY(products, ENTRY(qr), ENTRY(product), ENTRY(trace), ENTRY(linear), ENTRY(finished), ENTRY(cross), ENTRY_WITH_NUMPY(mm),
-       ENTRY_WITH_NUMPY(mm_nt), ENTRY_WITH_NUMPY(mm_tn), ENTRY_WITH_NUMPY(affine));
+FAMILY(products, ENTRY(product), ENTRY(trace), ENTRY(linear), ENTRY(finished), ENTRY(cross), ENTRY_WITH_NUMPY(mm),
+       ENTRY_WITH_NUMPY(mm_nt), ENTRY_WITH_NUMPY(mm_tn), ENTRY_WITH_NUMPY(affine), ENTRY(qr));

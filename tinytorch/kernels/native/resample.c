@@ -271,4 +271,69 @@ KERNEL(slopes_at, g, x, grid, mode, padding, align_corners, orders) {
     return sampled_densely(args->x, args->g, args->grid, &args->mode, NULL);
 }
 
-FAMILY(resample, ENTRY(sample), ENTRY(spread_at), ENTRY(slopes_at));
+// Maps along axes -------------------------------------------------------------------------------
+
+enum { MAX_MAPPED = 1 << 14 };  // elements (of more, NumPy's loops are faster)
+
+// Apply a `Map` of kernels/resample.py to the middle one of three dimensions. No element is multiplied by a weight of
+// 0.
+COMPACT static bool apply_map(const float *x, int64_t outer, int64_t length, int64_t inner, PyObject *map, float *out) {
+    PyObject *rows = PyTuple_GetItem(map, 0), *cols = PyTuple_GetItem(map, 1), *weights = PyTuple_GetItem(map, 2);
+    int64_t shape[2];
+    if (!tt_read_sizes(PyTuple_GetItem(map, 3), 2, shape) || shape[1] != length) return false;
+    if (!is_index_array(rows) || !is_index_array(cols) || !PyArray_CheckExact(weights)) return false;
+    const int type = PyArray_TYPE(ARRAY(weights));
+    if ((type != NPY_DOUBLE && type != NPY_FLOAT) || !PyArray_ISCARRAY_RO(ARRAY(weights))) return false;
+    const int64_t *row = PyArray_DATA(ARRAY(rows)), *col = PyArray_DATA(ARRAY(cols));
+    const int64_t entries = PyArray_SIZE(ARRAY(rows));
+    const void *weight = PyArray_DATA(ARRAY(weights));
+    memset(out, 0, sizeof(float) * (size_t)(outer * shape[0] * inner));
+    int64_t last = -1;
+    for (int64_t e = 0; e < entries; e++) {
+        const float w = type == NPY_DOUBLE ? (float)((const double *)weight)[e] : ((const float *)weight)[e];
+        if (w == 0) continue;
+        for (int64_t o = 0; o < outer; o++) {
+            const float *from = x + (o * length + col[e]) * inner;
+            float *to = out + (o * shape[0] + row[e]) * inner;
+            if (row[e] == last) {
+                for (int64_t i = 0; i < inner; i++) to[i] += w * from[i];
+            } else {
+                for (int64_t i = 0; i < inner; i++) to[i] = w * from[i];
+            }
+        }
+        last = row[e];
+    }
+    return true;
+}
+
+SMALL_KERNEL(resample, x, maps, keeps_format) {
+    if (!is_float_array(args->x, false) || !PyTuple_Check(args->maps) || !PyArray_SIZE(ARRAY(args->x))) return FALLBACK;
+    const int dims = PyArray_NDIM(ARRAY(args->x)), count = (int)PyTuple_Size(args->maps);
+    int64_t shape[NPY_MAXDIMS];
+    if (dims < count) return FALLBACK;
+    for (int d = 0; d < dims; d++) shape[d] = PyArray_DIM(ARRAY(args->x), d);
+    PyObject *out = Py_NewRef(args->x);
+    for (int k = count; k-- > 0;) {  // the last axis first: most maps enlarge
+        PyObject *map = PyTuple_GetItem(args->maps, k);
+        const int at = dims - count + k;
+        int64_t outer = 1, inner = 1, length = shape[at], sizes[2] = {0, 0};
+        if (map == Py_None) continue;
+        for (int d = 0; d < dims; d++) *(d < at ? &outer : &inner) *= d == at ? 1 : shape[d];
+        bool usual = PyTuple_Check(map) && PyTuple_Size(map) == 4 && tt_read_sizes(PyTuple_GetItem(map, 3), 2, sizes);
+        shape[at] = sizes[0];
+        usual = usual && sizes[0] && outer * inner * imax(length, sizes[0]) <= MAX_MAPPED;
+        PyObject *next = usual ? tt_new_array(args->x, dims, shape) : FALLBACK;
+        if (usual && next && !apply_map(float_data(out), outer, length, inner, map, float_data(next))) {
+            Py_DECREF(next);
+            next = FALLBACK;
+        }
+        Py_DECREF(out);
+        out = next;
+        if (!out || out == FALLBACK) return out;
+    }
+    if (out != args->x) return out;
+    Py_DECREF(out);
+    return FALLBACK;  // (a copy)
+}
+
+FAMILY(resample, ENTRY(resample), ENTRY(sample), ENTRY(spread_at), ENTRY(slopes_at));

@@ -224,7 +224,7 @@ KERNEL(lstm_steps_grad, w_hh, projection, g_out, g_h, g_c, widths, reverse, boun
 }
 
 // The weights of all gates beside each other: see the definition.
-KERNEL(lstm_weights, w_ih, w_hh, b_ih, b_hh) {
+SMALL_KERNEL(lstm_weights, w_ih, w_hh, b_ih, b_hh) {
     if (!is_float_array(args->w_ih, false) || !is_float_array(args->w_hh, false)) return FALLBACK;
     if (PyArray_NDIM(ARRAY(args->w_ih)) != 2 || PyArray_NDIM(ARRAY(args->w_hh)) != 2) return FALLBACK;
     const int64_t rows = PyArray_DIM(ARRAY(args->w_ih), 0), size = rows / 4;
@@ -239,7 +239,8 @@ KERNEL(lstm_weights, w_ih, w_hh, b_ih, b_hh) {
     const int64_t from[] = {0, 1, 3, 2};  // PyTorch's order is i, f, g, o
     for (int64_t i = 0; i < rows; i++) {
         const int64_t row = from[i / size] * size + i % size;
-        const float *of_input = float_data(args->w_ih) + row * features, *of_state = float_data(args->w_hh) + row * hidden;
+        const float *of_input = float_data(args->w_ih) + row * features;
+        const float *of_state = float_data(args->w_hh) + row * hidden;
         const float sign = i < 3 * size ? -1 : 1;
         float *to = float_data(whole) + i * width;
         for (int64_t k = 0; k < features; k++) to[k] = sign * of_input[k];

@@ -152,6 +152,20 @@ INLINE void softmax_grad_columns(const Softmax *s, const float *g, const float *
     }
 }
 
+// With weights of classes and label smoothing: correct the gradient of a sample, and return its loss.
+COMPACT static double weigh_label(const Softmax *s, const float *x, float *out, int64_t label, double loss, float slope,
+                                  float max, float log_sum) {
+    const float own = (s->weight ? s->weight[label] : 1) * (1 - s->smoothing), every = own + s->shares;
+    loss = loss * own + log_sum * s->shares;
+    for (Py_ssize_t k = 0; k < s->classes; k++) {
+        const float share = s->smoothing / (float)s->classes * (s->weight ? s->weight[k] : 1);
+        out[k * s->inner] = out[k * s->inner] * every - share * s->scale;
+        if (s->smoothing) loss -= share * (x[k * s->inner] - max);
+    }
+    out[label * s->inner] = s->smoothing ? out[label * s->inner] - own * s->scale : slope * own;
+    return loss;
+}
+
 // Write the loss of one label and its gradient; that of an ignored one is zero.
 INLINE void label_loss(const Softmax *s, Py_ssize_t sample, Py_ssize_t place, float max, float log_sum, float others) {
     Py_ssize_t size = s->classes * s->inner, index = sample * s->inner + place;
@@ -169,14 +183,7 @@ INLINE void label_loss(const Softmax *s, Py_ssize_t sample, Py_ssize_t place, fl
     if (!s->weight && !s->smoothing) {
         *slope = of_label;
     } else {
-        const float own = (s->weight ? s->weight[label] : 1) * (1 - s->smoothing), every = own + s->shares;
-        loss = loss * own + log_sum * s->shares;
-        for (Py_ssize_t k = 0; k < s->classes; k++) {
-            const float share = s->smoothing / (float)s->classes * (s->weight ? s->weight[k] : 1);
-            out[k * s->inner] = out[k * s->inner] * every - share * s->scale;
-            if (s->smoothing) loss -= share * (x[k * s->inner] - max);
-        }
-        *slope = s->smoothing ? *slope - own * s->scale : of_label * own;
+        loss = weigh_label(s, x, out, label, loss, of_label, max, log_sum);
     }
     s->losses[index] = (float)loss;
 }
@@ -286,7 +293,8 @@ typedef struct {
 
 // Read scores, labels, weights of classes and a reduction. False if they are left to the definition, which knows the
 // error for a label that is out of range.
-static bool read_labels(Labels *l, PyObject *x, PyObject *target, PyObject *weight, PyObject *ignored, PyObject *reduction) {
+COMPACT static bool read_labels(Labels *l, PyObject *x, PyObject *target, PyObject *weight, PyObject *ignored,
+                                PyObject *reduction) {
     Softmax *s = &l->of;
     float *weights;
     l->mean = is_string(reduction, "mean");
@@ -312,7 +320,7 @@ static bool read_labels(Labels *l, PyObject *x, PyObject *target, PyObject *weig
 }
 
 // The losses of the samples as a new array, or their sum or mean.
-static PyObject *reduced_loss(const Labels *l, PyObject *x, PyObject *target, const float *losses) {
+COMPACT static PyObject *reduced_loss(const Labels *l, PyObject *x, PyObject *target, const float *losses) {
     npy_intp *shape = PyArray_DIMS(ARRAY(target));
     const int dims = l->none && PyArray_NDIM(ARRAY(x)) > 1 ? PyArray_NDIM(ARRAY(target)) : 0;
     PyObject *loss = PyArray_SimpleNew(dims, shape, NPY_FLOAT);
@@ -349,7 +357,7 @@ static Py_ssize_t place_of_label(const Softmax *s, Py_ssize_t i) {
     return (i / s->inner * s->classes + s->labels[i]) * s->inner + i % s->inner;
 }
 
-KERNEL(nll, x, target, weight, ignore_index, reduction) {
+SMALL_KERNEL(nll, x, target, weight, ignore_index, reduction) {
     Labels l = {.of = {0}};
     const Softmax *s = &l.of;
     if (!read_labels(&l, args->x, args->target, args->weight, args->ignore_index, args->reduction)) return FALLBACK;
@@ -365,7 +373,7 @@ KERNEL(nll, x, target, weight, ignore_index, reduction) {
     return loss;
 }
 
-KERNEL(nll_loss_grad, g, x, target, weight, ignore_index, reduction) {
+SMALL_KERNEL(nll_loss_grad, g, x, target, weight, ignore_index, reduction) {
     Labels l = {.of = {0}};
     const Softmax *s = &l.of;
     float *g;

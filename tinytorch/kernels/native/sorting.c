@@ -102,7 +102,7 @@ INLINE void swap(int64_t *i, int64_t *j) {
 
 // Sort so that the index of the element number `nth` is in its place. False where the numbers lie so that this would
 // take more than a few passes.
-static bool select_index(const float *x, int64_t stride, int64_t *index, int64_t count, int64_t nth) {
+COMPACT static bool select_index(const float *x, int64_t stride, int64_t *index, int64_t count, int64_t nth) {
     int64_t *first = index, *last = index + count, *const middle = index + nth;
     int rounds = 2 * (63 - __builtin_clzll((uint64_t)count));
     while (last - first > 3) {
@@ -128,7 +128,7 @@ static bool select_index(const float *x, int64_t stride, int64_t *index, int64_t
 #undef LESS
 
 // The index of the median of a row; -1 where the selection is left to NumPy. `scratch` has room for a row of indices.
-static int64_t median_of(const float *x, int64_t stride, int64_t length, bool skip_nan, int64_t *scratch) {
+COMPACT static int64_t median_of(const float *x, int64_t stride, int64_t length, bool skip_nan, int64_t *scratch) {
     int64_t numbers = 0, nan = -1;
     for (int64_t i = 0; i < length; i++) {
         const float value = x[i * stride];
@@ -141,10 +141,11 @@ static int64_t median_of(const float *x, int64_t stride, int64_t length, bool sk
     return select_index(x, stride, scratch, length, middle) ? scratch[middle] : -1;
 }
 
-static PyObject *medians(PyObject *x, PyObject *dim, PyObject *keepdim, PyObject *skip_nan, bool indexed) {
+COMPACT static PyObject *medians(PyObject *x, PyObject *dim, PyObject *keepdim, PyObject *skip_nan, bool indexed) {
     Reduction r;
     // (NumPy sorts indices by vectors, which is faster where there are many.)
-    if (!tt_is_float32(x) || !read_reduction(x, dim, keepdim, &r) || PyArray_SIZE(ARRAY(x)) > MAX_RANKED) return FALLBACK;
+    if (!tt_is_float32(x) || !read_reduction(x, dim, keepdim, &r)) return FALLBACK;
+    if (PyArray_SIZE(ARRAY(x)) > MAX_RANKED) return FALLBACK;
     const bool skips = PyObject_IsTrue(skip_nan) == 1;
     PyObject *values = new_reduced(&r, NPY_FLOAT), *indices = indexed ? new_reduced(&r, NPY_INT64) : NULL;
     int64_t *scratch = malloc(sizeof(int64_t) * (size_t)r.count), at = 0;
@@ -177,7 +178,8 @@ KERNEL(median_all, x, skip_nan) { return medians(args->x, Py_None, Py_False, arg
 
 // The extreme of each row, and its index, of equal ones the first: a NaN, if there is one.
 #define EXTREMES(type)                                                                                                \
-    static void extremes_##type(const Reduction *r, const type *x, bool largest, type *values, int64_t *indices) {     \
+    COMPACT static void extremes_##type(const Reduction *r, const type *x, bool largest, type *values,                 \
+                                        int64_t *indices) {                                                            \
         for (int64_t row = 0; row < r->before * r->after; row++) {                                                     \
             const type *from = x + row / r->after * r->count * r->after + row % r->after;                              \
             type best = *from;                                                                                         \
@@ -198,7 +200,7 @@ EXTREMES(double)
 EXTREMES(int64_t)
 
 // The extremes of a small array, and with `indexed` their indices. (NumPy's loops are faster where they are long.)
-static PyObject *extremes(PyObject *x, PyObject *dim, PyObject *keepdim, bool largest, bool indexed) {
+COMPACT static PyObject *extremes(PyObject *x, PyObject *dim, PyObject *keepdim, bool largest, bool indexed) {
     Reduction r;
     if (!read_reduction(x, dim, keepdim, &r) || PyArray_SIZE(ARRAY(x)) > MAX_RANKED) return FALLBACK;
     const int type = PyArray_TYPE(ARRAY(x));
@@ -263,5 +265,5 @@ KERNEL(search, sorted_sequence, values, right) {
     return result;
 }
 
-FAMILY(sorting, ENTRY(few), ENTRY(median_dim), ENTRY(median_all), ENTRY(search), ENTRY(max_all), ENTRY(min_all), ENTRY(amax),
-       ENTRY(amin), ENTRY(max_dim), ENTRY(min_dim));
+FAMILY(sorting, ENTRY(few), ENTRY(median_dim), ENTRY(median_all), ENTRY(search), ENTRY(max_all), ENTRY(min_all),
+       ENTRY(amax), ENTRY(amin), ENTRY(max_dim), ENTRY(min_dim));

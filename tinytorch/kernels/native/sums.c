@@ -267,7 +267,7 @@ enum { SMALL = 1 << 12 };  // elements (NumPy's loops are faster where they are 
 #define ROW(r, x, row) (x) + (row) / (r).after * (r).count * (r).after + (row) % (r).after
 
 #define PRODUCTS(type)                                                                                                \
-    static void products_##type(const Reduction *r, const type *x, type *out) {                                       \
+    COMPACT static void products_##type(const Reduction *r, const type *x, type *out) {                               \
         EACH_ROW(*r, row) {                                                                                            \
             const type *from = ROW(*r, x, row);                                                                        \
             type product = *from;                                                                                      \
@@ -279,7 +279,7 @@ PRODUCTS(float)
 PRODUCTS(double)
 PRODUCTS(uint64_t)
 
-KERNEL(prod, x, dim, keepdim, dtype) {
+SMALL_KERNEL(prod, x, dim, keepdim, dtype) {
     Reduction r;
     if (args->dtype != Py_None || !read_reduction(args->x, args->dim, args->keepdim, &r)) return FALLBACK;
     const int type = PyArray_TYPE(ARRAY(args->x));
@@ -297,7 +297,7 @@ KERNEL(prod, x, dim, keepdim, dtype) {
 }
 
 // Whether any (all) of the bools are true.
-static PyObject *truth(PyObject *x, PyObject *dim, PyObject *keepdim, bool any) {
+COMPACT static PyObject *truth(PyObject *x, PyObject *dim, PyObject *keepdim, bool any) {
     Reduction r;
     if (!read_reduction(x, dim, keepdim, &r) || PyArray_TYPE(ARRAY(x)) != NPY_BOOL) return FALLBACK;
     if (PyArray_SIZE(ARRAY(x)) > SMALL) return FALLBACK;
@@ -330,7 +330,7 @@ static bool read_order(PyObject *object, double *p) {
     return tt_read_double(object, p) && (*p == 1 || *p == 2 || *p == INFINITY);
 }
 
-KERNEL(norm, x, p, dim, keepdim) {
+SMALL_KERNEL(norm, x, p, dim, keepdim) {
     Reduction r;
     double p;
     if (!tt_is_float32(args->x) || !read_reduction(args->x, args->dim, args->keepdim, &r)) return FALLBACK;

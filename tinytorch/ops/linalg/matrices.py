@@ -568,18 +568,19 @@ def cdist(
     for x, name in ((x1, "X1"), (x2, "X2")):
         if not x.dtype.is_floating_point:
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.tensor_name}")
-        if x.ndim < 2:
+        if len(x._array.shape) < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
         if x.dtype.itemsize < 4:
             raise NotImplementedError(f"\"cdist\" not implemented for '{x.dtype.tensor_name}'")
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    a, b = x1._array.shape, x2._array.shape
+    if a[-1] != b[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a[-1]} X2: {b[-1]}")
     if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.dtype != x2.dtype:
         raise RuntimeError(f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}")
-    broadcast(x1.shape[:-2], x2.shape[:-2])
-    many_rows = max(x1.shape[-2], x2.shape[-2]) > 25
+    broadcast(a[:-2], b[:-2])
+    many_rows = max(a[-2], b[-2]) > 25
     if p == 2 and (mode == _EUCLIDEAN[1] or (many_rows and mode != _EUCLIDEAN[2])):
         return _euclidean(x1, x2)
     return _cdist(x1, x2, float(p))

@@ -261,20 +261,18 @@ _unpools = {n: _unpool_op(n) for n in (2, 3)}
 _max_values = op_of(pool.max_values, batch="folded", x=None)
 
 
-def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
+def _planar(name: str, input: Tensor, kernel_size: Any, stride: Any, *arguments: Any) -> list[Any]:
     """Return lines (C, L) or (N, C, L) as planes one row high, as PyTorch pools them, and the arguments for these.
 
     Args:
-        *arguments: kernel size, stride, padding and dilation, or the first few of these.
+        *arguments: padding, and perhaps dilation.
     """
     _check_lines(name, input)
-    pairs: list[Any] = []
-    for position, (argument, row, value) in enumerate(
-        zip(("kernel_size", "stride", "padding", "dilation"), (1, 1, 0, 1), arguments, strict=False)
-    ):
-        omitted = argument == "stride" and (value is None or (isinstance(value, (tuple, list)) and not value))
-        pairs.append(None if omitted else (row, *_ints(name, argument, position + 2, value, 1)))
-    return [input.unsqueeze(-2), *pairs]
+    omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
+    kernel = (1, *_ints(name, "kernel_size", 2, kernel_size, 1))
+    strides = None if omitted else (1, *_ints(name, "stride", 3, stride, 1))
+    pads = [(k, *_ints(name, ("padding", "dilation")[k], k + 4, value, 1)) for k, value in enumerate(arguments)]
+    return [input.unsqueeze(-2), kernel, strides, *pads]
 
 
 # Maxima -------------------------------------------------------------------------------------------
@@ -380,6 +378,8 @@ def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...
     if type(value) is int and value >= 0:
         return (value,) * n
     shape = input._array.shape
+    if type(value) is tuple and len(value) == n < len(shape) and {*map(type, value)} == {int} and min(value) >= 0:
+        return value
     wanted: Any = value
     if isinstance(value, Sequence) and n > 1:
         if len(shape) <= len(value):
@@ -691,6 +691,15 @@ def avg_pool1d(
         >>> torch.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[2., 1.]])
     """
+    check_tensor(input, "avg_pool1d")
+    x = input._array
+    if x.dtype.kind == "f" and x.flags.c_contiguous and not _recording(input):
+        try:
+            sliding = _sliding("avg_pool1d", input, kernel_size, stride, padding, 1, ceil_mode, 1)
+            windows, divisor = _divided(*sliding, bool(count_include_pad), x.dtype)
+            return _averages[2](input, windows, divisor, False)
+        except (RuntimeError, TypeError):
+            pass  # (the planes below know PyTorch's errors)
     planes, kernel, strides, pads = _planar("avg_pool1d", input, kernel_size, stride, padding)
     return avg_pool2d(planes, kernel, strides, pads, ceil_mode, count_include_pad).squeeze(-2)
 

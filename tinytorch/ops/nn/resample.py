@@ -97,7 +97,7 @@ def upsample(
             sizes = [operator.index(each) for each in output_size]
         else:
             factors = [float(each) for each in scale_factors or ()]
-            if any(isinstance(each, str) for each in scale_factors or ()):
+            if str in map(type, scale_factors or ()):
                 raise TypeError
             sizes = [int(length * each) for length, each in zip(spatial, factors, strict=True)]
     except (TypeError, ValueError):
