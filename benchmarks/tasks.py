@@ -117,8 +117,12 @@ def generate(torch: Any) -> Task:
 # Data and statistics ------------------------------------------------------------------------------
 
 
-def loader(torch: Any) -> Task:
-    """An epoch over 1,024 uint8 images, randomly cropped, flipped and normalized, in shuffled batches of 64."""
+def loader(torch: Any, workers: int = 0) -> Task:
+    """An epoch over 1,024 uint8 images, randomly cropped, flipped and normalized, in shuffled batches of 64.
+
+    Args:
+        workers: processes that load the batches; they are started by each epoch.
+    """
     data = torch.utils.data
     images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (1024, 3, 32, 32), dtype=np.uint8))
     mean, std = (torch.tensor(values).view(3, 1, 1) for values in ([0.49, 0.48, 0.45], [0.25, 0.24, 0.26]))
@@ -137,7 +141,10 @@ def loader(torch: Any) -> Task:
             return (x - mean) / std, i % 10
 
     torch.manual_seed(0)
-    batches = data.DataLoader(Images(), batch_size=64, shuffle=True)
+    context = "fork" if workers else None  # (for the others the class would have to be a module's)
+    batches = data.DataLoader(
+        Images(), batch_size=64, shuffle=True, num_workers=workers, multiprocessing_context=context
+    )
 
     def work() -> Any:
         total = 0

@@ -264,6 +264,13 @@ def between(
     return draw
 
 
+def bytes_and_taps(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape, count in (((3, 20, 30), 7), ((2, 5, 300), 9), ((1, 1), 1), ((4, 3, 5, 2), 6)):
+        for axis in range(1, len(shape)):
+            x, index = rng.integers(0, 256, shape).astype(np.uint8), rng.integers(0, shape[axis], (count, 4))
+            yield x, axis, index, rng.integers(-(2**12), 2**14, (count, 4)).astype(np.float64), 14
+
+
 def rows_of_two(rng: np.random.Generator) -> Iterator[Arguments]:
     for lead, rows, others, length in (
         ((), 3, 5, 7),
@@ -1216,6 +1223,7 @@ SAMPLES = {
         lambda rng: ((x, n) for n in (1, 2, 5) for (x,) in between((0.001, 30), kinds=(np.float32,))(rng)),
     ),
     "running_extremes": Samples(reduce.running_extremes, running, 0, 0),
+    "bytes_along": Samples(resample.bytes_along, bytes_and_taps, 0, 0),
     "cdist": Samples(distances.cdist, rows_of_two, 1e-5, 1e-6),
     "pdist": Samples(distances.pdist, lambda rng: ((x, p) for x, _, p in rows_of_two(rng) if x.ndim == 2), 1e-5, 1e-6),
     "by_rows": Samples(sparse.by_rows, entries_by_rows),

@@ -252,15 +252,21 @@ def apply_to_bytes(x: Array, maps: tuple[tuple[Map, int] | None, ...]) -> Array:
         if pair is None:
             continue
         index, weights = pair[0].taps
-        shape = [1] * x.ndim
-        shape[axis] = len(index)
-        counted = (*x.shape[:axis], len(index), *x.shape[axis + 1 :])
-        total = np.full_like(x, 1 << pair[1] >> 1, dtype=np.int32, shape=counted, order="C")
-        for at, weight in zip(index.T, weights.T, strict=True):
-            total += x.take(as_intp(at), axis) * weight.astype(np.int32).reshape(shape)
-        total >>= pair[1]
-        x = np.clip(total, 0, 255).astype(np.uint8)
+        x = bytes_along(x, axis, index, weights, pair[1])
     return x
+
+
+@twin
+def bytes_along(x: Array, axis: int, index: Array, weights: Array, bits: int) -> Array:
+    """Return sums of bytes at `index` along an axis, times weights with `bits` binary places, both (rows, taps)."""
+    shape = [1] * x.ndim
+    shape[axis] = len(index)
+    counted = (*x.shape[:axis], len(index), *x.shape[axis + 1 :])
+    total = np.full_like(x, 1 << bits >> 1, dtype=np.int32, shape=counted, order="C")
+    for at, weight in zip(index.T, weights.T, strict=True):
+        total += x.take(as_intp(at), axis) * weight.astype(np.int32).reshape(shape)
+    total >>= bits
+    return np.clip(total, 0, 255).astype(np.uint8)
 
 
 @functools.lru_cache(256)

@@ -48,6 +48,7 @@ def converted(input: Tensor, dtype: dtypes.dtype) -> Tensor:
 
 
 def _conversion(dtype: dtypes.dtype) -> Any:
+    @short("convert", dtype)
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
         if memory_format is not None:
             return _in_format(self, dtype, memory_format)

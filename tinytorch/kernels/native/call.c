@@ -253,7 +253,7 @@ static PyObject *run_loop(const Loop *loop, const Operand *x, const Operand *y, 
         small = x;
     }
     if (!large->array || large->size > SMALL || !PyArray_ISALIGNED(large->array)) return FALLBACK;
-    npy_intp rows = 1, step = itemsize;
+    npy_intp rows = 1, columns = 1, step = itemsize;  // (columns: those that one number of `small` is for)
     bool by_rows = PyArray_IS_C_CONTIGUOUS(large->array), same = false;
     if (!by_rows && !PyArray_IS_F_CONTIGUOUS(large->array)) return FALLBACK;
     if (small) {
@@ -268,12 +268,13 @@ static PyObject *run_loop(const Loop *loop, const Operand *x, const Operand *y, 
             }
         } else if (small->size == 1 && (by_rows || !small->dims)) {
             step = 0;
-        } else {  // a row that is repeated
-            if (!by_rows || !small->array || !PyArray_IS_C_CONTIGUOUS(small->array) ||
-                !PyArray_CompareLists(PyArray_DIMS(small->array), last, small->dims)) {
-                return FALLBACK;
-            }
-            rows = large->size / small->size;
+        } else {  // a row that is repeated, or one number for each row
+            if (!by_rows || !small->array || !PyArray_IS_C_CONTIGUOUS(small->array)) return FALLBACK;
+            int dims = small->dims;
+            for (; dims && PyArray_DIM(small->array, dims - 1) == 1; dims--) columns *= last[dims - 1];
+            if (!PyArray_CompareLists(PyArray_DIMS(small->array), last, dims)) return FALLBACK;
+            rows = large->size / (columns > 1 ? columns : small->size);
+            if (columns > 1) step = 0;
             if (rows > MAX_ROWS) return FALLBACK;
         }
     }
@@ -297,7 +298,8 @@ static PyObject *run_loop(const Loop *loop, const Operand *x, const Operand *y, 
             npy_intp steps[] = {itemsize, out_step};
             loop->function(places, &count, steps, loop->data);
         } else {
-            char *places[] = {swapped ? small->data : from, swapped ? from : small->data, to};
+            char *other = small->data + (columns > 1 ? row % small->size * itemsize : 0);
+            char *places[] = {swapped ? other : from, swapped ? from : other, to};
             npy_intp steps[] = {swapped ? step : itemsize, swapped ? itemsize : step, out_step};
             loop->function(places, &count, steps, loop->data);
         }

@@ -120,14 +120,35 @@ static PyObject *contiguous(Callable *self, PyObject *const *args, Py_ssize_t co
     return x && PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x)) ? Py_NewRef(x) : FALLBACK;
 }
 
-// x.to(dtype or device) where nothing changes; `others`: the CPU.
+// The tensor in one of the usual dtypes: itself, or a copy of integers or booleans, which no gradient flows through.
+static PyObject *in_dtype(PyObject *x, PyObject *dtype) {
+    PyObject *array = SLOT(x, of_tensor.array), *state = tt_state();
+    const int own = kind_of(array), types[KINDS] = {NPY_FLOAT, NPY_DOUBLE, NPY_INT64};
+    if (own >= 0 && dtype == ITEM(package.dtypes, own)) return Py_NewRef(x);
+    if (!state || SLOT(state, of_state.modes) != Py_None) return FALLBACK;
+    if (!PyArray_ISCARRAY(ARRAY(array)) || PyArray_TYPE(ARRAY(array)) > NPY_ULONGLONG) return FALLBACK;
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (dtype != ITEM(package.dtypes, kind)) continue;
+        PyObject *made = PyArray_Cast(ARRAY(array), types[kind]);
+        return made ? tt_new_tensor(made, tt_new_cell(state)) : NULL;
+    }
+    return FALLBACK;
+}
+
+// x.to(dtype or device); `others`: the CPU.
 static PyObject *to(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    if (names && SIZE(names) == 1 && !PyUnicode_CompareWithASCIIString(ITEM(names, 0), "dtype")) count++, names = NULL;
     PyObject *x = self_of(args, count, names, 2);
     if (!x || count != 2) return FALLBACK;
-    int kind = kind_of(SLOT(x, of_tensor.array));
-    bool same = args[1] == ITEM(self->others, 0) || (kind >= 0 && args[1] == ITEM(package.dtypes, kind)) ||
+    bool same = args[1] == ITEM(self->others, 0) ||
                 (PyUnicode_CheckExact(args[1]) && !PyUnicode_CompareWithASCIIString(args[1], "cpu"));
-    return same ? Py_NewRef(x) : FALLBACK;
+    return same ? Py_NewRef(x) : in_dtype(x, args[1]);
+}
+
+// x.float(); `others`: the dtype.
+static PyObject *convert(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, 1);
+    return x ? in_dtype(x, ITEM(self->others, 0)) : FALLBACK;
 }
 
 // Views -----------------------------------------------------------------------------------------
@@ -1278,6 +1299,10 @@ static PyObject *bernoulli(Callable *self, PyObject *const *args, Py_ssize_t cou
 static PyObject *random_integers(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     npy_intp shape[MAX_DIMS];
     Options options;
+    if (names && SIZE(names) == 1 && !PyUnicode_CompareWithASCIIString(ITEM(names, 0), "size")) {
+        count++;  // (its value follows the positional arguments)
+        names = NULL;
+    }
     if (count < 2 || count > 3 || PyLong_CheckExact(args[count - 1])) return FALLBACK;
     PyObject *low = count == 3 ? args[0] : tt_zero, *high = args[count - 2];
     int dims = read_lengths(args + count - 1, 1, shape), overflow_low = 1, overflow_high = 1;
@@ -1342,21 +1367,26 @@ static PyObject *refill(Callable *self, PyObject *const *args, Py_ssize_t count,
     return tt_count_write(cell) ? Py_NewRef(x) : NULL;
 }
 
-// The lengths of nested lists of numbers, which have one length at each depth, and their kind: floats, if any number is
+static bool is_nested(PyObject *data) { return PyList_CheckExact(data) || PyTuple_CheckExact(data); }
+static PyObject *nested_item(PyObject *list, Py_ssize_t i) {
+    return PyList_CheckExact(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
+}
+
+// The lengths of nested lists and tuples of numbers, which have one length at each depth, and their kind: floats, if any number is
 // one. -1 for other lists, else the number of dimensions.
 static int read_nested(PyObject *list, int depth, npy_intp *shape, int *kind) {
-    if (!PyList_CheckExact(list)) {
+    if (!is_nested(list)) {
         int own = kind_of_number(list);
         if (own < 0) return -1;
         if (*kind != F32) *kind = own;
         return depth;
     }
-    Py_ssize_t length = PyList_Size(list);
+    Py_ssize_t length = PySequence_Size(list);
     int dims = -1;
     if (!length || depth == 4 || (shape[depth] >= 0 && shape[depth] != length)) return -1;
     shape[depth] = length;
     for (Py_ssize_t i = 0; i < length; i++) {
-        int own = read_nested(PyList_GetItem(list, i), depth + 1, shape, kind);
+        int own = read_nested(nested_item(list, i), depth + 1, shape, kind);
         if (own < 0 || (dims >= 0 && own != dims)) return -1;
         dims = own;
     }
@@ -1365,13 +1395,13 @@ static int read_nested(PyObject *list, int depth, npy_intp *shape, int *kind) {
 
 // Write the numbers of nested lists in order; false where Python must say what becomes of one.
 static bool write_nested(PyObject *list, int kind, int itemsize, char **to) {
-    if (!PyList_CheckExact(list)) {
+    if (!is_nested(list)) {
         bool read = tt_read_as(list, kind, *to);
         *to += itemsize;
         return read;
     }
-    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
-        if (!write_nested(PyList_GetItem(list, i), kind, itemsize, to)) return false;
+    for (Py_ssize_t i = 0; i < PySequence_Size(list); i++) {
+        if (!write_nested(nested_item(list, i), kind, itemsize, to)) return false;
     }
     return true;
 }
@@ -1392,12 +1422,14 @@ static PyObject *tensor(Callable *self, PyObject *const *args, Py_ssize_t count,
     return FALLBACK;
 }
 
-// from_numpy(array), as_tensor(array): on its memory
+// from_numpy(array), as_tensor(array): on its memory; as_tensor(list)
 static PyObject *from_numpy(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     Options options;
+    if (count == 1 && is_nested(args[0])) return tensor(self, args, count, names);
     PyObject *state = tt_state(), *array = count == 1 && !names ? args[0] : NULL;
     if (!array || !state || SLOT(state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
-    if (kind_of(array) < 0 || !PyArray_ISWRITEABLE(ARRAY(array)) || !PyArray_IS_C_CONTIGUOUS(ARRAY(array))) return FALLBACK;
+    if (kind_of(array) < 0 && !(PyArray_CheckExact(array) && PyArray_TYPE(ARRAY(array)) == NPY_UBYTE)) return FALLBACK;
+    if (!PyArray_ISWRITEABLE(ARRAY(array)) || !PyArray_IS_C_CONTIGUOUS(ARRAY(array))) return FALLBACK;
     if (!read_options(self, args, NULL, -1, &options)) return FALLBACK;  // (the default device)
     return tt_new_tensor(Py_NewRef(array), tt_new_cell(state));
 }
@@ -1412,7 +1444,7 @@ static const struct {
     {"linear_x", linear_x},                 {"linear_weight", linear_weight},           {"linear_bias", linear_bias},
     {"member", member}, {"has_hooks", has_hooks},               {"activation", activation},
     {"set_grad", set_grad},                 {"update_together", update_together},
-    {"device", device}, {"item", item},     {"contiguous", contiguous},                 {"to", to},
+    {"device", device}, {"item", item},     {"contiguous", contiguous},                 {"to", to},    {"convert", convert},
     {"setitem", setitem},                   {"tensor", tensor}, {"from_numpy", from_numpy},
     {"random_of_size", random_of_size},     {"random_like", random_like},               {"refill", refill},
     {"random_integers", random_integers},   {"random_order", random_order},             {"random_normals", random_normals},

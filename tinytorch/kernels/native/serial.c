@@ -533,7 +533,70 @@ KERNEL(maxima_at, x, windows, indexed) {
     return new_tuple(2, (PyObject *[]){values, indices});
 }
 
-FAMILY(serial, ENTRY(gammas), ENTRY(poissons), ENTRY(binomials), ENTRY(picks), ENTRY(gamma_slope), ENTRY(beta_slope),
+// Bytes resampled along an axis -------------------------------------------------------------------
+
+typedef struct {
+    const uint8_t *x;
+    uint8_t *out;
+    const int64_t *index;
+    const double *weights;
+    int64_t length, rows, taps, after;
+    int bits;
+} Bytes;
+
+static void bytes_part(void *context, Py_ssize_t part, int worker) {
+    (void)worker;
+    enum { STRIP = 256 };
+    const Bytes *b = context;
+    const uint8_t *x = b->x + part * b->length * b->after;
+    uint8_t *out = b->out + part * b->rows * b->after;
+    int32_t totals[STRIP];
+    for (int64_t row = 0; row < b->rows; row++, out += b->after) {
+        for (int64_t begin = 0; begin < b->after; begin += STRIP) {
+            const int64_t width = imin(STRIP, b->after - begin);
+            for (int64_t j = 0; j < width; j++) totals[j] = 1 << b->bits >> 1;
+            for (int64_t tap = row * b->taps; tap < (row + 1) * b->taps; tap++) {
+                const uint8_t *from = x + b->index[tap] * b->after + begin;
+                const int32_t weight = (int32_t)b->weights[tap];
+                for (int64_t j = 0; j < width; j++) totals[j] += from[j] * weight;
+            }
+            for (int64_t j = 0; j < width; j++) {
+                const int32_t value = totals[j] >> b->bits;
+                out[begin + j] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+            }
+        }
+    }
+}
+
+KERNEL(bytes_along, x, axis, index, weights, bits) {
+    PyArrayObject *x = ARRAY(args->x);
+    if (!PyArray_CheckExact(args->x) || PyArray_TYPE(x) != NPY_UBYTE || !PyArray_ISCARRAY_RO(x)) return FALLBACK;
+    if (!is_index_array(args->index) || !is_double_array(args->weights) || !same_shape(args->index, args->weights)) {
+        return FALLBACK;
+    }
+    const int dims = PyArray_NDIM(x), axis = read_dim(args->axis, dims);
+    const Py_ssize_t bits = read_int(args->bits);
+    if (axis < 0 || bits < 0 || bits > 30 || PyArray_NDIM(ARRAY(args->index)) != 2) return FALLBACK;
+    Bytes b = {.x = PyArray_DATA(x), .index = PyArray_DATA(ARRAY(args->index)), .length = PyArray_DIM(x, axis)};
+    b.weights = PyArray_DATA(ARRAY(args->weights)), b.bits = (int)bits, b.after = 1;
+    b.rows = PyArray_DIM(ARRAY(args->index), 0), b.taps = PyArray_DIM(ARRAY(args->index), 1);
+    for (int64_t i = 0; i < b.rows * b.taps; i++) {
+        if ((uint64_t)b.index[i] >= (uint64_t)b.length) return FALLBACK;
+    }
+    int64_t shape[NPY_MAXDIMS], before = 1;
+    for (int d = 0; d < dims; d++) {
+        shape[d] = d == axis ? b.rows : PyArray_DIM(x, d);
+        if (d < axis) before *= shape[d];
+        if (d > axis) b.after *= shape[d];
+    }
+    PyObject *result = tt_new_array(args->x, dims, shape);
+    if (!result) return NULL;
+    b.out = PyArray_DATA(ARRAY(result));
+    tt_parallel_for(bytes_part, &b, before, before * b.rows * b.after * b.taps, tt_threads());
+    return result;
+}
+
+FAMILY(serial, ENTRY(bytes_along), ENTRY(gammas), ENTRY(poissons), ENTRY(binomials), ENTRY(picks), ENTRY(gamma_slope), ENTRY(beta_slope),
        ENTRY(igamma), ENTRY(igammac), ENTRY(running_extremes),
        ENTRY(maxima_at));
 
