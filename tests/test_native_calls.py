@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import inspect
+import pickle
 import random
 import sys
 import threading
@@ -220,3 +222,10 @@ def test_keys_select_what_python_selects() -> None:
         in_c = found(shape, key)
         with in_python():
             assert in_c == found(shape, key), (shape, key)
+
+
+def test_members_are_pickled_and_copied() -> None:
+    for name in dir(torch.Tensor):
+        member = getattr(torch.Tensor, name)
+        if callable(member) and not name.startswith("__"):
+            assert pickle.loads(pickle.dumps(member)) is copy.deepcopy(member) is member, name

@@ -104,13 +104,13 @@ def test_one_model_sums_all_gradients() -> None:
 def test_first_gradients_do_not_replace_each_other(monkeypatch: Any) -> None:
     """What becomes `.grad` while another thread is about to do the same must not be lost."""
     x = torch.zeros(2, requires_grad=True)
-    take = graph.AccumulateGrad.copied
+    take = graph._copy
 
-    def slowly(node: Any, g: Any) -> Any:
+    def slowly(*args: Any) -> Any:
         threading.Event().wait(0.001)
-        return take(node, g)
+        return take(*args)
 
-    monkeypatch.setattr(graph.AccumulateGrad, "copied", slowly)
+    monkeypatch.setattr(graph, "_copy", slowly)
     together(lambda number: (x * 1.0).sum().backward())
     assert x.grad.tolist() == [THREADS] * 2
 

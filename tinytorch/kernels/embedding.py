@@ -21,6 +21,8 @@ def embedding(weight: Array, indices: Array, padding_idx: int = -1, scale_grad_b
 @twin
 def one_hot(labels: Array, num_classes: int) -> Array:
     """Return zeros with a one, in a new last dimension, at the index of each label."""
+    if labels.dtype != np.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if labels.size and labels.min() < 0:
         raise RuntimeError("Class values must be non-negative.")
     if labels.size and labels.max() >= num_classes:

@@ -961,6 +961,13 @@ static PyObject *write_op(Callable *call, PyObject *const *args, Py_ssize_t coun
     return tt_count_write(cell) ? Py_NewRef(x) : NULL;
 }
 
+// Whether two tensors share one memory: see `on_one_memory` of core/inplace.py.
+static bool on_one_memory(PyObject *x, PyObject *y) {
+    PyObject *a = SLOT(x, of_tensor.array), *b = SLOT(y, of_tensor.array);
+    PyObject *base_of_a = PyArray_BASE(ARRAY(a)), *base_of_b = PyArray_BASE(ARRAY(b));
+    return SLOT(x, of_tensor.cell) == SLOT(y, of_tensor.cell) || (base_of_a ? base_of_a : a) == (base_of_b ? base_of_b : b);
+}
+
 // The in-place form of an op whose kernel writes into its first argument, by the kernel's twin, where nothing is recorded.
 static PyObject *write_twin(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     Facts *facts = call->facts;
@@ -969,11 +976,13 @@ static PyObject *write_twin(Callable *call, PyObject *const *args, Py_ssize_t co
     if (!no_function_modes() || !bind(facts, args, count, names, c.values)) return FALLBACK;
     PyObject *x = c.values[0], *done = FALLBACK;
     if (unwrap(call, &c) && PyList_Check(SLOT(x, of_tensor.cell)) && PyArray_ISCARRAY(ARRAY(c.arrays[0]))) {
-        bool recorded = false;
-        for (int k = 0; SLOT(c.state, of_state.grad) == Py_True && k < facts->input_count; k++) {
-            recorded = recorded || (c.key & 256L << k && tt_may_need_grad(c.values[facts->inputs[k]]));
+        bool usual = true;
+        for (int k = 0; usual && k < facts->input_count; k++) {
+            PyObject *each = c.values[facts->inputs[k]];
+            if (!(c.key & 256L << k)) continue;
+            usual = (!k || !on_one_memory(each, x)) && (SLOT(c.state, of_state.grad) != Py_True || !tt_may_need_grad(each));
         }
-        if (!recorded) done = call_twin(facts, c.arrays);
+        if (usual) done = call_twin(facts, c.arrays);
     }
     free_call(&c);
     if (!done) PyErr_Clear();
@@ -1081,11 +1090,19 @@ static void callable_free(PyObject *self) {
 }
 
 static PyObject *callable_repr(PyObject *self) {
-    PyObject *name = PyObject_GetAttrString(self, "__name__");
+    PyObject *name = PyObject_GetAttrString(self, "__qualname__");
     PyObject *text = name ? PyUnicode_FromFormat("<function %U at %p>", name, self) : NULL;
     Py_XDECREF(name);
     return text;
 }
+
+// Functions are pickled and copied as global names.
+static PyObject *callable_reduce(PyObject *self, PyObject *none) {
+    (void)none;
+    return PyObject_GetAttrString(self, "__qualname__");
+}
+
+static PyMethodDef callable_methods[] = {{"__reduce__", callable_reduce, METH_NOARGS, NULL}, {0}};
 
 static PyMemberDef callable_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(Callable, attributes), READONLY, NULL},
@@ -1108,7 +1125,7 @@ static PyGetSetDef callable_getters[] = {
 static PyType_Slot callable_slots[] = {
     {Py_tp_call, callable_call},         {Py_tp_dealloc, callable_free},   {Py_tp_traverse, callable_traverse},
     {Py_tp_clear, callable_clear},       {Py_tp_members, callable_members}, {Py_tp_getset, callable_getters},
-    {Py_tp_descr_get, callable_get},     {Py_tp_repr, callable_repr},      {0},
+    {Py_tp_descr_get, callable_get},     {Py_tp_repr, callable_repr},      {Py_tp_methods, callable_methods}, {0},
 };
 static PyType_Spec callable_spec = {
     "tinytorch.kernels.native.function", sizeof(Callable), 0,

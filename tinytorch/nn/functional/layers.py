@@ -253,8 +253,6 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
                 [0, 0, 1]])
     """
     labels = input._array
-    if labels.dtype != np.int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if labels.size == 0 and num_classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if labels.size and num_classes == -1:
