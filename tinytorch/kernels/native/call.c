@@ -345,13 +345,15 @@ typedef struct Facts {
     Plan plans[MAX_PLANS];
 } Facts;
 
-// The plan for a set of inputs (see `Op.plan_of`); NULL where it is left to Python, or after an error.
+// The plan for a set of inputs (see `Op.plan_of`; -1 of an op of a sequence); NULL where it is left to Python, or after an error.
 static Plan *plan_of(Facts *facts, long key) {
     for (int k = 0; k < facts->plan_count; k++) {
         if (facts->plans[k].key == key) return &facts->plans[k];
     }
     if (facts->plan_count == MAX_PLANS) return NULL;
-    PyObject *plan = PyObject_CallFunction(package.plan_of, "Ol", facts->op, key);
+    PyObject *number = key < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(key);
+    PyObject *plan = number ? PyObject_CallFunctionObjArgs(package.plan_of, facts->op, number, NULL) : NULL;
+    Py_XDECREF(number);
     if (!plan) return NULL;
     Plan *known = &facts->plans[facts->plan_count++];
     *known = (Plan){.key = key, .plan = plan, .count = -1};
@@ -369,8 +371,24 @@ static Plan *plan_of(Facts *facts, long key) {
     return known;
 }
 
+// The saved values of a call by `Plan.keep` itself, for plans of other sources.
+static PyObject *kept_values(const Facts *facts, const Plan *plan, PyObject *const *values, PyObject *out) {
+    static PyObject *name;
+    PyObject *all[MAX_PARAMETERS + 3], *keep = attribute_of(plan->plan, &name, "keep"), *none = PyTuple_New(0), *saved = NULL;
+    int count = facts->arguments;
+    for (int i = 0; i < count; i++) all[i] = values[i];
+    all[count++] = SLOT(out, of_tensor.array);
+    all[count++] = SLOT(out, of_tensor.cell);
+    all[count++] = none;
+    if (keep && none) saved = PyObject_Vectorcall(keep, all, (size_t)count, NULL);
+    Py_XDECREF(keep);
+    Py_XDECREF(none);
+    return saved;
+}
+
 // The saved values of a call, as `Plan.keep` returns them. NULL without an error for an inference tensor.
-static PyObject *saved_values(const Plan *plan, PyObject *const *values, PyObject *out) {
+static PyObject *saved_values(const Facts *facts, const Plan *plan, PyObject *const *values, PyObject *out) {
+    if (plan->count < 0) return kept_values(facts, plan, values, out);
     PyObject *saved = PyList_New(plan->count);
     for (int k = 0; saved && k < plan->count; k++) {
         int kind = plan->sources[k].kind;
@@ -400,7 +418,7 @@ static PyObject *saved_values(const Plan *plan, PyObject *const *values, PyObjec
 static PyObject *new_node(Facts *facts, const Plan *plan, PyObject *edges, PyObject *const *values, PyObject *out) {
     PyObject *array = SLOT(out, of_tensor.array), *node_class = facts->node_class;
     if (facts->overload >= 0 && values[facts->overload] != Py_None) node_class = facts->overload_class;
-    PyObject *saved = saved_values(plan, values, out), *shape = saved ? tt_shape(array) : NULL;
+    PyObject *saved = saved_values(facts, plan, values, out), *shape = saved ? tt_shape(array) : NULL;
     PyObject *number = shape ? PyIter_Next(package.numbers) : NULL;
     PyObject *node = number ? PyType_GenericAlloc((PyTypeObject *)node_class, 0) : NULL;
     if (!node) {
@@ -726,7 +744,7 @@ static PyObject *key_of(const OpCall *c) { return c->facts->many ? Py_NewRef(Py_
 static bool record(OpCall *c, const Plan *plan, PyObject *out) {
     Facts *facts = c->facts;
     PyObject *array = SLOT(out, of_tensor.array), *node = NULL;
-    if (plan && plan->count >= 0 && !PyArray_ISCOMPLEX(ARRAY(array))) {
+    if (plan && !PyArray_ISCOMPLEX(ARRAY(array))) {
         node = new_node(facts, plan, Py_NewRef(c->edges), c->values, out);
         if (!node && PyErr_Occurred()) return false;
     }
@@ -812,7 +830,7 @@ static PyObject *wrap_one(OpCall *c, PyObject *array) {
     if (!(array = as_array(array))) return NULL;
     PyObject *out = wrapped(c, array);
     if (!out || !c->edges || !is_differentiable(SLOT(out, of_tensor.array))) return out;
-    Plan *plan = c->facts->many ? NULL : plan_of(c->facts, c->key);
+    Plan *plan = plan_of(c->facts, c->facts->many ? -1 : c->key);
     if ((!plan && PyErr_Occurred()) || !record(c, plan, out)) Py_CLEAR(out);
     return out;
 }
