@@ -1147,7 +1147,9 @@ SAMPLES = {
         name: Samples(getattr(arithmetic, name), divisions(name != "floor_divide"), 0, 0)
         for name in ("floor_divide", "trunc_divide", "fmod", "remainder")
     },
-    "rounded": Samples(arithmetic.rounded, of_shapes(None, lambda x: [(x / 2 - 1.25,), (-x / 2,)]), 0, 0),
+    "rounded": Samples(arithmetic.rounded, of_shapes(None, lambda x: [(x / 2 - 1.25,), (-x / 2,), (x / 7, 2)]), 0, 0),
+    "taken": Samples(scatter.taken, of_shapes(lambda x: [(np.array([[0, x.size - 1], [-1, -x.size]]),)]), 0, 0),
+    "count_nonzero": Samples(reduce.count_nonzero, of_shapes(lambda x: [(None,)]), 0, 0),
     "scattered": Samples(indexing.scattered, scattered, 0, 0),
     "place": Samples(pool.place, places, 1e-6, 1e-6),
     "maxima": Samples(pool.maxima, windows, 0, 0),

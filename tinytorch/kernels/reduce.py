@@ -722,6 +722,7 @@ def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     return out.astype(np.uint8) if x.dtype == np.uint8 else out
 
 
+@twin
 def count_nonzero(x: Any, dim: Any) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`."""
     axes = axes_of(dim, x.ndim, "count_nonzero")

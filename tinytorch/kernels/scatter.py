@@ -146,7 +146,8 @@ def _check_flat(name: str, x: Array, index: Array) -> None:
         )
 
 
-def take(x: Array, index: Array) -> Array:
+@twin
+def taken(x: Array, index: Array) -> Array:
     """Return the elements of the flattened array at `index`."""
     _check_flat("take", x, index)
     return flat(x).take(as_intp(flat(index))).reshape(index.shape)

@@ -373,16 +373,7 @@ def stacked(xs: Sequence[Array], dim: int) -> Array:
     """Return arrays of one shape stacked along a new dimension."""
     if not xs:
         raise RuntimeError("stack expects a non-empty TensorList")
-    shape, kind = xs[0].shape, xs[0].dtype
-    if dim == 0 and shape:
-        for x in xs:
-            if x.shape != shape or x.dtype is not kind:
-                break
-        else:  # the most frequent case: a concatenation along the first dimension
-            out = np.concatenate(xs)
-            if not out.flags.c_contiguous:
-                out = _as_joined(out, xs)
-            return out.reshape((len(xs), *shape))
+    shape = xs[0].shape
     for i, x in enumerate(xs):
         if x.shape != shape:
             raise RuntimeError(

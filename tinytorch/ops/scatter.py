@@ -378,7 +378,7 @@ def index_reduce_(
 
 @public(method=True, out="take")
 @op(
-    kernels.take,
+    kernels.taken,
     batch=lambda x, index: x.reshape(-1)[index],
     complex=OWN,
     refuses=unless_empty("take_cpu"),

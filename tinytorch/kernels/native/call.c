@@ -386,13 +386,15 @@ typedef struct Facts {
     Plan plans[MAX_PLANS];
 } Facts;
 
-// The plan for a set of inputs (see `Op.plan_of`); NULL where it is left to Python, or after an error.
+// The plan for a set of inputs (see `Op.plan_of`; -1 of an op of a sequence); NULL where it is left to Python, or after an error.
 static Plan *plan_of(Facts *facts, long key) {
     for (int k = 0; k < facts->plan_count; k++) {
         if (facts->plans[k].key == key) return &facts->plans[k];
     }
     if (facts->plan_count == MAX_PLANS) return NULL;
-    PyObject *plan = PyObject_CallFunction(package.plan_of, "Ol", facts->op, key);
+    PyObject *number = key < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(key);
+    PyObject *plan = number ? PyObject_CallFunctionObjArgs(package.plan_of, facts->op, number, NULL) : NULL;
+    Py_XDECREF(number);
     if (!plan) return NULL;
     Plan *known = &facts->plans[facts->plan_count++];
     *known = (Plan){.key = key, .plan = plan, .count = -1};
@@ -905,7 +907,7 @@ static PyObject *wrap_one(OpCall *c, PyObject *array) {
     if (!(array = as_array(array))) return NULL;
     PyObject *out = wrapped(c, array);
     if (!out || !c->edges || !is_differentiable(SLOT(out, of_tensor.array))) return out;
-    Plan *plan = c->facts->many ? NULL : plan_of(c->facts, c->key);
+    Plan *plan = plan_of(c->facts, c->facts->many ? -1 : c->key);
     if ((!plan && PyErr_Occurred()) || !record(c, plan, out)) Py_CLEAR(out);
     return out;
 }

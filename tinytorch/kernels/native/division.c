@@ -50,11 +50,18 @@ KERNEL(trunc_divide, a, b) { return divided(args->a, args->b, trunc_of_ints, tru
 KERNEL(fmod, a, b) { return divided(args->a, args->b, fmod_of_ints, fmod_of_floats, fmod_of_doubles); }
 KERNEL(remainder, a, b) { return divided(args->a, args->b, rest_of_ints, rest_of_floats, rest_of_doubles); }
 
-// To whole numbers, of a small array.
+// To whole numbers, or to some decimals, of a small array.
 KERNEL(rounded, x, decimals) {
-    if (!is_float_array(args->x, false) || args->decimals != Py_None || PyArray_SIZE(ARRAY(args->x)) > 1 << 15) return FALLBACK;
+    if (!is_float_array(args->x, false) || PyArray_SIZE(ARRAY(args->x)) > 1 << 15) return FALLBACK;
+    const Py_ssize_t decimals = args->decimals == Py_None ? 0 : read_int(args->decimals);
+    if (decimals < 0 || decimals > 9) return FALLBACK;
+    float unit = 1;
+    for (Py_ssize_t k = 0; k < decimals; k++) unit *= 10;
     PyObject *out = new_like(args->x);
-    for (Py_ssize_t i = 0; out && i < PyArray_SIZE(ARRAY(out)); i++) float_data(out)[i] = rintf(float_data(args->x)[i]);
+    const float *x = float_data(args->x);
+    for (Py_ssize_t i = 0; out && i < PyArray_SIZE(ARRAY(out)); i++) {
+        float_data(out)[i] = decimals ? rintf(x[i] * unit) / unit : rintf(x[i]);
+    }
     return out;
 }
 

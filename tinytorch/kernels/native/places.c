@@ -1,5 +1,5 @@
 // Twins of kernels that read and write small arrays of any numbers by indices and masks, in kernels/indexing.py, and of
-// `one_hot` in kernels/embedding.py and `unique2` in kernels/sort.py. Large arrays are NumPy's, or those of kernels in indexing.c.
+// `one_hot` in kernels/embedding.py, `unique2` in kernels/sort.py and others. Large arrays are NumPy's, or those of kernels in indexing.c.
 #include "helpers.h"
 
 enum { MAX_BYTES = 1 << 16, MAX_RANK = 16 };
@@ -301,5 +301,38 @@ KERNEL(unique2, x) {
     return new_tuple(3, arrays);
 }
 
+// Of the flattened array.
+KERNEL(taken, x, index) {
+    PyObject *index = args->index;
+    if (!holds_numbers(args->x, false) || !is_index_array(index) || PyArray_SIZE(ARRAY(index)) > MAX_BYTES) return FALLBACK;
+    const int64_t length = PyArray_SIZE(ARRAY(args->x)), *at = PyArray_DATA(ARRAY(index));
+    for (npy_intp i = 0; i < PyArray_SIZE(ARRAY(index)); i++) {
+        if (at[i] < -length || at[i] >= length) return FALLBACK;
+    }
+    PyObject *out = PyArray_SimpleNew(PyArray_NDIM(ARRAY(index)), PyArray_DIMS(ARRAY(index)), PyArray_TYPE(ARRAY(args->x)));
+    const npy_intp itemsize = PyArray_ITEMSIZE(ARRAY(args->x));
+    for (npy_intp i = 0; out && i < PyArray_SIZE(ARRAY(index)); i++) {
+        const char *from = PyArray_BYTES(ARRAY(args->x)) + (at[i] < 0 ? at[i] + length : at[i]) * itemsize;
+        memcpy(PyArray_BYTES(ARRAY(out)) + i * itemsize, from, (size_t)itemsize);
+    }
+    return out;
+}
+
+KERNEL(count_nonzero, x, dim) {
+    if (args->dim != Py_None || !holds_numbers(args->x, false) || PyArray_SIZE(ARRAY(args->x)) > MAX_BYTES) return FALLBACK;
+    const int kind = kind_of(args->x);
+    if (kind < 0 && PyArray_TYPE(ARRAY(args->x)) != NPY_BOOL) return FALLBACK;
+    PyObject *out = PyArray_ZEROS(0, NULL, NPY_INT64, 0);
+    const void *x = PyArray_DATA(ARRAY(args->x));
+    int64_t count = 0;
+    for (npy_intp i = 0; i < PyArray_SIZE(ARRAY(args->x)); i++) {
+        count += kind == F32 ? ((const float *)x)[i] != 0 : kind == F64 ? ((const double *)x)[i] != 0
+               : kind == I64 ? ((const int64_t *)x)[i] != 0 : ((const npy_bool *)x)[i] != 0;
+    }
+    if (out) *(int64_t *)PyArray_DATA(ARRAY(out)) = count;
+    return out;
+}
+
 FAMILY(places, ENTRY(masked_fill), ENTRY(index_add), ENTRY(index_copy), ENTRY(index_fill), ENTRY(take), ENTRY(put),
-       ENTRY(index_put), ENTRY(one_hot), ENTRY(unique2));
+       ENTRY(index_put), ENTRY(one_hot), ENTRY(unique2), ENTRY(taken),
+       ENTRY(count_nonzero));
