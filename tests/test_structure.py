@@ -369,13 +369,13 @@ def test_no_module_lists_ops_beside_their_declarations() -> None:
 GAPS: dict[str, dict[str, str]] = {
     "aten": {
         "PyTorch's operators compute gradients of whole functions, and have other arguments": """
-            _attention_grad _batch_first _batch_norm_grad _beta_grad _column_sums _conv_weight _ctc_grad
-            _ctc_slope _diagonal_matrix _elu_grad _embedding_factors _embedding_grad _filled_sum _gamma_grad
+            _attention_grad _batch_first _batch_norm_grad _column_sums _conv_weight _ctc_grad _ctc_slope
+            _diagonal_matrix _dirichlet_grad _elu_grad _embedding_factors _embedding_grad _filled_sum
             _gelu_grad _group_norm_grad _gru_grad _hardswish_grad _identity _layer_norm_grad _lstm_grad
             _masked_source _max_values _met _mish_grad _multi_margin_terms _multilabel_margin_slope
             _nll_loss_grad _norm_unit _permutation_matrix _prelu_grad _prod_grad _put_back _replaced
             _restrided _rms_norm_grad _rnn_grad _rows_back _scaled_interior _scan _scattered _shares _shift
-            _silu_grad _soft_targets _softplus_grad _sums_after _sums_before _sums_from _taken_back
+            _silu_grad _soft_targets _softplus_grad _standard_gamma_grad _sums_after _sums_before _sums_from _taken_back
             _unmasked
         """,
         "windows and images: rules of the public functions say which operators compute them, if there are any": """

@@ -699,10 +699,7 @@ _lerp_to = op_of(
 )  # fmt: skip
 
 
-@public(
-    method=True, out="promoted",
-    forms=tuple([f"Tensor input, Tensor end, {each} weight, *, Tensor out = None" for each in ("Tensor", "Number")]),
-)  # fmt: skip
+@public(method=True, out="promoted")
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Return `input + weight * (end - input)`, computed from the nearer end. RuntimeError if the dtypes differ.
 
@@ -724,6 +721,9 @@ def lerp_weight(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
+    if not isinstance(given, Tensor):
+        forms = [f"Tensor input, Tensor end, {each} weight" for each in ("Tensor", "Number")]
+        raise no_such_call("lerp", (input, given), tuple(forms))
     if given.dtype is not input.dtype:
         want, have = (each.dtype.tensor_name.lower() for each in (input, given))
         raise RuntimeError(f"expected dtype {want} for `{name}` but got dtype {have}")

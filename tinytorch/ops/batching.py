@@ -196,7 +196,8 @@ class Batched(Tensor):
     ndim = property(lambda self: self._under.ndim - 1)
     _base = property(lambda self: None if self._under._base is None else batched(self._under._base, self._level))
     # Those of the tensor with all examples, whose first one it is.
-    storage_offset, data_ptr, _is_view = map(by_under, ("storage_offset", "data_ptr", "_is_view"))
+    storage_offset, data_ptr = by_under("storage_offset"), by_under("data_ptr")
+    _is_view = by_under("_is_view")
 
     @property
     def _requires_grad(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -180,8 +181,22 @@ _plus, _minus, _times, _over = (
 )
 _over_in_place, _from_the_right = _operator(_div), _operator(_divided_by)
 
+
+def _family(name: str, op: Any, reflected: Callable[[Any], Any] = _reflected) -> dict[str, Any]:
+    """Return an operator, its reflected and its in-place form, by their names."""
+    return {f"__{name}__": _operator(op), f"__r{name}__": reflected(op), f"__i{name}__": _operator(in_place(op))}
+
+
 declare_members(
-    {
+    _family("floordiv", arithmetic.floor_divide)
+    | _family("mod", arithmetic.remainder)
+    | _family("and", compare.bitwise_and, _operator)
+    | _family("or", compare.bitwise_or, _operator)
+    | _family("xor", compare.bitwise_xor, _operator)
+    | _family("lshift", compare.bitwise_left_shift)
+    | _family("rshift", compare.bitwise_right_shift)
+    | {f"__{name}__": _comparison(getattr(compare, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+    | {
         "__add__": _plus,
         "__radd__": _plus,
         "__iadd__": _operator(_add),
@@ -197,12 +212,6 @@ declare_members(
         "__div__": _over,
         "__rdiv__": _from_the_right,
         "__idiv__": _over_in_place,
-        "__floordiv__": _operator(arithmetic.floor_divide),
-        "__rfloordiv__": _reflected(arithmetic.floor_divide),
-        "__ifloordiv__": _operator(in_place(arithmetic.floor_divide)),
-        "__mod__": _operator(arithmetic.remainder),
-        "__rmod__": _reflected(arithmetic.remainder),
-        "__imod__": _operator(in_place(arithmetic.remainder)),
         "__pow__": _operator(transcendental.pow),
         "__rpow__": _reflected(transcendental.pow),
         "__ipow__": _operator(pow_),
@@ -210,29 +219,8 @@ declare_members(
         "__pos__": arithmetic.positive,
         "__abs__": arithmetic.abs,
         "__invert__": invert,
-        "__and__": _operator(compare.bitwise_and),
-        "__rand__": _operator(compare.bitwise_and),
-        "__iand__": _operator(in_place(compare.bitwise_and)),
-        "__or__": _operator(compare.bitwise_or),
-        "__ror__": _operator(compare.bitwise_or),
-        "__ior__": _operator(in_place(compare.bitwise_or)),
-        "__xor__": _operator(compare.bitwise_xor),
-        "__rxor__": _operator(compare.bitwise_xor),
-        "__ixor__": _operator(in_place(compare.bitwise_xor)),
-        "__lshift__": _operator(compare.bitwise_left_shift),
-        "__rshift__": _operator(compare.bitwise_right_shift),
-        "__rlshift__": _reflected(compare.bitwise_left_shift),
-        "__rrshift__": _reflected(compare.bitwise_right_shift),
-        "__ilshift__": _operator(in_place(compare.bitwise_left_shift)),
-        "__irshift__": _operator(in_place(compare.bitwise_right_shift)),
         "__matmul__": linalg.operator_matmul,
         "__rmatmul__": linalg.operator_rmatmul,
-        "__eq__": _comparison(compare.eq),
-        "__ne__": _comparison(compare.ne),
-        "__lt__": _comparison(compare.lt),
-        "__le__": _comparison(compare.le),
-        "__gt__": _comparison(compare.gt),
-        "__ge__": _comparison(compare.ge),
         "__getitem__": index.getitem,
         "__setitem__": index.setitem,
         "where": masks.where_method,

@@ -18,6 +18,7 @@ from typing import Any
 
 from tinytorch.core import native
 from tinytorch.core.call import OPERATOR
+from tinytorch.core.declaration import NUMPY_DIMS
 from tinytorch.core.mode import PerThread, plain, traced_as
 from tinytorch.core.mode import function_modes as modes
 from tinytorch.core.names import module_of
@@ -25,7 +26,7 @@ from tinytorch.core.notes import leave
 from tinytorch.core.supplied import load
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.core.warning import warn
-from tinytorch.ops.signature import UNTOLD, again
+from tinytorch.ops.signature import UNTOLD, again, own_names
 
 __all__ = [
     "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "asking",
@@ -451,6 +452,8 @@ def _of_arguments(name: str, function: Any) -> Any:
                 if made is not NotImplemented:
                     return made
             try:
+                if named and not NUMPY_DIMS.keys().isdisjoint(named):
+                    named = own_names(function, named, True)
                 if not (more or named):
                     return function(self) if first is NOT_GIVEN else function(self, first)
                 return function(self, *more, **named) if first is NOT_GIVEN else function(self, first, *more, **named)

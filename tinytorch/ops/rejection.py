@@ -100,7 +100,8 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
 
 @op(
     rejection.beta_grad, batch="elementwise", name="DirichletGrad",
-    **{argument: not_implemented("_dirichlet_grad") for argument in ("x", "alpha", "total")},
+    x=not_implemented("_dirichlet_grad"), alpha=not_implemented("_dirichlet_grad"),
+    total=not_implemented("_dirichlet_grad"),
 )  # fmt: skip
 def _dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     """Return the derivative by `alpha` of samples `x` of Beta(alpha, total - alpha), divided by 1 - x.

@@ -10,7 +10,6 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ def again(
         call: is called again, with arguments that are corrected.
         name, function, args, kwargs, public: as for `mistake`.
     """
-    own = _own_names(list(_parameters(function))[public is None :], kwargs) if isinstance(error, TypeError) else kwargs
+    own = own_names(function, kwargs, public is None) if isinstance(error, TypeError) else kwargs
     if own.keys() != kwargs.keys():
         try:
             return call(*args, **own)
@@ -104,8 +103,9 @@ def again(
     raise error
 
 
-def _own_names(names: list[str], kwargs: dict[str, Any]) -> dict[str, Any]:
+def own_names(function: Any, kwargs: dict[str, Any], is_method: bool = False) -> dict[str, Any]:
     """Replace NumPy's keyword names, and `input` for methods' `self`."""
+    names = [*_parameters(function)][is_method:]
     theirs = {"input": "self"} if "self" in names else NUMPY
     own = {theirs[key] if key not in names and theirs.get(key) in names else key: x for key, x in kwargs.items()}
     return own if len(own) == len(kwargs) else kwargs
@@ -128,10 +128,11 @@ def _as_numbers(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def no_such_call(
-    name: str, args: tuple[Any, ...], signatures: tuple[str, ...], kwargs: Mapping[str, Any] = MappingProxyType({})
+    name: str, args: tuple[Any, ...], signatures: tuple[str, ...], kwargs: dict[str, Any] | None = None
 ) -> TypeError:
     """Return PyTorch's error for arguments that match none of a function's signatures."""
-    named = [f"{key}={type_name(kwargs[key])}" for key in reversed(kwargs)]  # (in the order of the parser's table)
+    given = [*(kwargs or {}).items()][::-1]  # (in the order of the parser's table)
+    named = [f"{key}={type_name(value)}" for key, value in given]
     got = ", ".join([*map(type_name, args), *named]) + ", " * (not args and bool(named))
     return TypeError(
         f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
