@@ -196,7 +196,7 @@ def convolved_twice(x: Array, first: tuple[Any, ...], second: tuple[Any, ...], o
 
     Where the second one is depthwise, what is between the two is never written as a whole.
     """
-    return convolved(convolved(x, *first), *second, out)
+    return convolved(*(convolved(x, *first), *second, out))
 
 
 # Products -------------------------------------------------------------------------------------------

