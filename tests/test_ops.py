@@ -67,7 +67,7 @@ ELSEWHERE = {
     "_neg_view", "conj_physical",  # tests/ops/test_bits.py
     "_entries", "_multiply", "_sampled",  # tests/sparse
     "_by_given", "_ctc_grad", "_ctc_losses",  # see tests/nn/test_norm.py and test_losses_more.py
-    "_beta_grad", "_binomial", "_dirichlet", "_gamma", "_gamma_grad", "_poisson",  # random
+    "_binomial", "_dirichlet", "_dirichlet_grad", "_gamma", "_poisson", "_standard_gamma_grad",  # random
 }  # fmt: skip
 
 

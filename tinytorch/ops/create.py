@@ -470,7 +470,7 @@ def _check_range(array: Array, kind: Dtype) -> None:
 
 
 @public(asks="modes", listed=False, traced="creates")
-@_short("from_numpy")
+@_short("as_tensor")
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, sharing its memory where possible.
 

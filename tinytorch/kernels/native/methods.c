@@ -1425,13 +1425,16 @@ static PyObject *tensor(Callable *self, PyObject *const *args, Py_ssize_t count,
 // from_numpy(array), as_tensor(array): on its memory; as_tensor(list)
 static PyObject *from_numpy(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     Options options;
-    if (count == 1 && is_nested(args[0])) return tensor(self, args, count, names);
     PyObject *state = tt_state(), *array = count == 1 && !names ? args[0] : NULL;
     if (!array || !state || SLOT(state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
     if (kind_of(array) < 0 && !(PyArray_CheckExact(array) && PyArray_TYPE(ARRAY(array)) == NPY_UBYTE)) return FALLBACK;
     if (!PyArray_ISWRITEABLE(ARRAY(array)) || !PyArray_IS_C_CONTIGUOUS(ARRAY(array))) return FALLBACK;
     if (!read_options(self, args, NULL, -1, &options)) return FALLBACK;  // (the default device)
     return tt_new_tensor(Py_NewRef(array), tt_new_cell(state));
+}
+
+static PyObject *as_tensor(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return (count == 1 && is_nested(args[0]) ? tensor : from_numpy)(self, args, count, names);
 }
 
 static const struct {
@@ -1445,7 +1448,7 @@ static const struct {
     {"member", member}, {"has_hooks", has_hooks},               {"activation", activation},
     {"set_grad", set_grad},                 {"update_together", update_together},
     {"device", device}, {"item", item},     {"contiguous", contiguous},                 {"to", to},    {"convert", convert},
-    {"setitem", setitem},                   {"tensor", tensor}, {"from_numpy", from_numpy},
+    {"setitem", setitem},                   {"tensor", tensor}, {"from_numpy", from_numpy},                 {"as_tensor", as_tensor},
     {"random_of_size", random_of_size},     {"random_like", random_like},               {"refill", refill},
     {"random_integers", random_integers},   {"random_order", random_order},             {"random_normals", random_normals},
     {"arange", arange}, {"linspace", linspace},                 {"eye", eye},       {"bernoulli", bernoulli},
