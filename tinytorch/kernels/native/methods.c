@@ -668,6 +668,10 @@ static PyObject *nonzero(Callable *self, PyObject *const *args, Py_ssize_t count
         shape[1] += kind == F32 ? ((const float *)data)[i] != 0 : kind == F64 ? ((const double *)data)[i] != 0
                   : kind == I64 ? ((const int64_t *)data)[i] != 0 : ((const npy_bool *)data)[i] != 0;
     }
+    if (!shape[1]) {  // (whose strides NumPy chooses)
+        free(found);
+        return FALLBACK;
+    }
     PyObject *array = found ? PyArray_SimpleNew(2, shape, NPY_INT64) : NULL, *turned = NULL;
     if (array) {
         int64_t *to = PyArray_DATA(ARRAY(array));
