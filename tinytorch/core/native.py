@@ -70,16 +70,16 @@ def function_of(op: Op, definition: Any, twin: Any, writes: bool) -> Any:
         twin: what computes floats in place of the kernel: the twin of a kernel, or a ufunc.
         writes: whether it is the in-place form, of which those of two operands, and of kernels that write, have a twin.
     """
-    copies = isinstance(op.kernel, partial) and op.kernel.func is out_of_place
+    kernel: Any = op.kernel
+    copies = isinstance(kernel, partial) and kernel.func is out_of_place
     if library is None or not op.inputs or (writes and op.operands != 2 and not copies):
         return definition
     operands = op.operands
     names = ("input", "other")[:operands] if operands else op.arguments
     positional = operands or op.positional
     overload = -1 if op.overload is None else op.overload[0]
-    kernel = getattr(op.kernel, "ufunc", op.kernel)
     function = library.function_of_op(
-        definition, op, op.kernel, kernel, op.kernel.args[0] if copies else twin, op.node_class,
+        definition, op, kernel, getattr(kernel, "ufunc", kernel), kernel.args[0] if copies else twin, op.node_class,
         None if op.overload is None else op.overload[1], names,
         tuple([op if value is MISSING else value for value in op.defaults]), names[positional:] or None, op.inputs,
         tuple(map(bool, op._constant)), operands, positional, overload, op.records, op.view,

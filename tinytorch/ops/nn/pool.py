@@ -33,7 +33,8 @@ from tinytorch.ops.nn.versions import rewritten, versions
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public
 
-_sliding_windows = functools.lru_cache(256)(pool.sliding)
+# (Recorded calls with batches of several sizes share the windows of an axis, and the divisors.)
+_axis_windows = functools.lru_cache(256)(pool.sliding)
 _adaptive_windows = functools.lru_cache(256)(pool.adaptive)
 _NUMBERS = {1: "one", 2: "two", 3: "three"}
 
@@ -193,7 +194,7 @@ def _windows(
             raise RuntimeError(f"max_pool1d() Invalid computed output size: {counts[0]}")
         before, after = ("x".join(map(str, (shape[-n - 1], *each))) for each in (spatial, counts))
         raise RuntimeError(f"Given input size: ({before}). Calculated output size: ({after}). Output size is too small")
-    return tuple([_sliding_windows(*each) for each in zip(*along, counts, strict=True)])
+    return tuple([_axis_windows(*each) for each in zip(*along, counts, strict=True)])
 
 
 def _recording(x: Tensor) -> bool:
@@ -635,16 +636,25 @@ def _divided(
 ) -> tuple[tuple[pool.Windows, ...], Any]:  # fmt: skip
     """Return the windows and their numbers of elements: one number if it is the same for all windows, else an array."""
     windows = _windows(name, shape, kernel, strides, pads, dilations, ceil_mode, n)
+    counts = tuple([each.many for each in windows])
+    return windows, _divisor(shape[-n:], kernel, strides, pads, counts, include_pad, kind)
+
+
+@functools.lru_cache(256)
+def _divisor(
+    spatial: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...], pads: tuple[int, ...],
+    counts: tuple[int, ...], include_pad: bool, kind: Any,
+) -> Any:  # fmt: skip
     product: Any = np.ones((), np.int64)
-    for length, k, p, along in zip(shape[-n:], kernel, pads, windows, strict=True):
-        begin = along.start
+    for length, k, s, p, count in zip(spatial, kernel, strides, pads, counts, strict=True):
+        begin = np.arange(count) * s - p
         end = np.minimum(begin + k, length + p)
         if not include_pad:
             begin, end = np.maximum(begin, 0), np.minimum(end, length)
         product = product[..., None] * (end - begin)
     if (product == product.flat[0]).all():
-        return windows, int(product.flat[0])
-    return windows, product.astype(np.int64 if kind.kind in "iu" else kind if kind.itemsize > 2 else np.float32)
+        return int(product.flat[0])
+    return product.astype(np.int64 if kind.kind in "iu" else kind if kind.itemsize > 2 else np.float32)
 
 
 @versions("nn.functional.avg_pool{}d", 2, 3, binds=False, out="exact", autocast={3: "float32"})
