@@ -145,7 +145,8 @@ def build(into: Path, flags: list[str]) -> Path:
         define_macros=[LIMITED_API, ("SOURCES", f'"{digest(flags)}"')],
         py_limited_api=True,
         extra_compile_args=["-g0", "-pthread", *FLAGS.split(), *no_mmx, *flags],
-        extra_link_args=["-pthread", *flags],
+        # Symbols, 22 kB of a wheel, are for debuggers.
+        extra_link_args=["-pthread", *(flags or (["-s"] if sys.platform == "linux" else []))],
     )
     distribution = Distribution({"ext_modules": [extension], "cmdclass": {"build_ext": Builder}})
     command: Any = distribution.get_command_obj("build_ext")

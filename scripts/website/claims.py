@@ -91,7 +91,7 @@ def claims() -> Iterator[Claim]:
     yield claim("docs/start/install.md", r"The wheel has ([\d.]+) MB with them, and ([\d.]+) MB without", *sizes)
     yield claim("docs/index.md", r"A wheel of ([\d.]+) MB", sizes[0])
     for page in ("README.md", "docs/index.md", "pyproject.toml"):
-        yield claim(page, r"a wheel of less than (\w+) megabytes", WORDS[math.ceil(native / 1e6)])
+        yield claim(page, r"a wheel of about (\w+) megabytes", WORDS[round(native / 1e6)])
     three = lines("graph", "node", "engine")
     yield claim("README.md", r"the ([\d,]+) lines of `graph.py`, `node.py` and `engine.py`", three)
     yield claim("docs/index.md", r"([\d,]+) lines of autograd engine", three)
