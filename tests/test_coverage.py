@@ -112,7 +112,7 @@ def takes(function: Any, parameter: str) -> bool:
     if made is not None and code is not None:
         if code.co_flags & inspect.CO_VARKEYWORDS:
             known = {"input", *made.position}
-            return parameter in known or declaration.own_name(parameter) in made.position
+            return parameter in known or made.position.get(declaration.own_name(parameter), 0) > 0  # (not `self`)
         return parameter in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     try:
         parameters = inspect.signature(function).parameters
