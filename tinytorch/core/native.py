@@ -123,9 +123,8 @@ def definition_of(function: Any) -> Any:
 def _named_as(definition: Any, function: Any) -> Any:
     """Give a twin what Python's tools look for in a function."""
     vars(function).update(vars(definition))
-    for name in (
-        _NAMES if isinstance(definition, FunctionType) else ()
-    ):  # (which `wraps` copies as other attributes, too)
+    # (The names come last: `wraps` copies those of a twin as further attributes.)
+    for name in _NAMES if isinstance(definition, FunctionType) else ():
         setattr(function, name, getattr(definition, name))
     return function
 

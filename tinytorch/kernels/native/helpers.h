@@ -90,6 +90,10 @@ typedef struct {
     npy_intp shape[NPY_MAXDIMS];
 } Reduction;
 
+// Each row of the array, of `count` elements that are `after` elements apart; where it begins.
+#define EACH_ROW(r, row) for (int64_t row = 0; row < (r).before * (r).after; row++)
+#define ROW(r, x, row) (x) + (row) / (r).after * (r).count * (r).after + (row) % (r).after
+
 // Read the dimension, an int, or None, or a tuple of one of them, none, or all in order. False for anything else.
 COMPACT static bool read_reduction(PyObject *object, PyObject *dim, PyObject *keepdim, Reduction *r) {
     PyArrayObject *x = ARRAY(object);

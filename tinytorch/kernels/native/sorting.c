@@ -151,7 +151,7 @@ COMPACT static PyObject *medians(PyObject *x, PyObject *dim, PyObject *keepdim, 
     int64_t *scratch = malloc(sizeof(int64_t) * (size_t)r.count), at = 0;
     const bool room = values && scratch && (indices || !indexed);
     for (int64_t row = 0; room && at >= 0 && row < r.before * r.after; row++) {
-        const float *from = float_data(x) + row / r.after * r.count * r.after + row % r.after;
+        const float *from = ROW(r, float_data(x), row);
         at = median_of(from, r.after, r.count, skips, scratch);
         // (Which of equal elements PyTorch takes is known of NumPy's selection.)
         for (int64_t i = 0; indexed && at >= 0 && i < r.count; i++) {
@@ -180,8 +180,8 @@ KERNEL(median_all, x, skip_nan) { return medians(args->x, Py_None, Py_False, arg
 #define EXTREMES(type)                                                                                                \
     COMPACT static void extremes_##type(const Reduction *r, const type *x, bool largest, type *values,                 \
                                         int64_t *indices) {                                                            \
-        for (int64_t row = 0; row < r->before * r->after; row++) {                                                     \
-            const type *from = x + row / r->after * r->count * r->after + row % r->after;                              \
+        EACH_ROW(*r, row) {                                                                                            \
+            const type *from = ROW(*r, x, row);                                                                        \
             type best = *from;                                                                                         \
             int64_t at = 0;                                                                                            \
             for (int64_t i = 1; i < r->count && best == best; i++) {                                                   \

@@ -263,9 +263,6 @@ KERNEL(spread, x, shape, dim) {
 
 enum { SMALL = 1 << 12 };  // elements (NumPy's loops are faster where they are long)
 
-#define EACH_ROW(r, row) for (int64_t row = 0; row < (r).before * (r).after; row++)
-#define ROW(r, x, row) (x) + (row) / (r).after * (r).count * (r).after + (row) % (r).after
-
 #define PRODUCTS(type)                                                                                                \
     COMPACT static void products_##type(const Reduction *r, const type *x, type *out) {                               \
         EACH_ROW(*r, row) {                                                                                            \
@@ -438,4 +435,5 @@ KERNEL(pdist, x, p) {
     return result;
 }
 
-FAMILY(sums, ENTRY(cdist), ENTRY(pdist), ENTRY(prod), ENTRY(any_over), ENTRY(all_over), ENTRY(norm), ENTRY(total), ENTRY(column_sums), ENTRY(sum_over), ENTRY(mean_over), ENTRY(spread));
+FAMILY(sums, ENTRY(cdist), ENTRY(pdist), ENTRY(prod), ENTRY(any_over), ENTRY(all_over), ENTRY(norm), ENTRY(total),
+       ENTRY(column_sums), ENTRY(sum_over), ENTRY(mean_over), ENTRY(spread));
