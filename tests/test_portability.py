@@ -68,8 +68,9 @@ WITHOUT = {
             if hasattr(os, name): delattr(os, name)
     """,
     "Linux": """
-        import multiprocessing, numpy, subprocess, tempfile
+        import multiprocessing, numpy, subprocess, sysconfig, tempfile
         multiprocessing.set_start_method("spawn", force=True)
+        sysconfig.get_config_vars()  # of this system, read once
         sys.platform = "darwin"
     """,
 }
